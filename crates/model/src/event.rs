@@ -1,0 +1,110 @@
+//! What happens in a simulated or live serving run, as facts in the past tense.
+//!
+//! Engines and the event loop emit them, collectors and exporters receive them. Times of one request are in
+//! order; events of different workers may come out of order, because workers are simulated ahead of each
+//! other wherever nothing can pass between them.
+
+use crate::{Nanos, Request, RequestId, WorkerId};
+
+/// One fact of a serving run.
+#[derive(Clone, Debug)]
+pub enum ServeEvent<'a> {
+    /// A request reached the router.
+    RequestArrived {
+        /// Its number.
+        request: RequestId,
+        /// When its waiting time starts.
+        at: Nanos,
+        /// What was asked.
+        details: &'a Request,
+    },
+    /// An engine took a request into its running batch, for the first time or again after a preemption.
+    RequestAdmitted {
+        /// Its number.
+        request: RequestId,
+        /// Where.
+        worker: WorkerId,
+        /// The start of the pass.
+        at: Nanos,
+        /// Prompt tokens found in the worker's cache.
+        reused_tokens: u32,
+    },
+    /// A running request lost its blocks and went back to the queue.
+    RequestPreempted {
+        /// Its number.
+        request: RequestId,
+        /// Where.
+        worker: WorkerId,
+        /// The start of the pass.
+        at: Nanos,
+    },
+    /// Each of `requests` emitted one token at the end of each of `steps`.
+    TokensEmitted {
+        /// Where.
+        worker: WorkerId,
+        /// The start of the first step.
+        start: Nanos,
+        /// Durations of consecutive passes.
+        steps: &'a [Nanos],
+        /// The batch.
+        requests: &'a [RequestId],
+    },
+    /// A request got all its tokens.
+    RequestCompleted {
+        /// Its number.
+        request: RequestId,
+        /// Where.
+        worker: WorkerId,
+        /// The end of its last pass.
+        at: Nanos,
+    },
+    /// A request can never finish and was given up.
+    RequestRejected {
+        /// Its number.
+        request: RequestId,
+        /// Where.
+        worker: WorkerId,
+        /// The end of the pass that gave it up.
+        at: Nanos,
+        /// Why.
+        reason: RejectReason,
+    },
+}
+
+/// Why a request was not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RejectReason {
+    /// The prompt reaches `max_model_len`.
+    PromptReachesModelLimit,
+    /// The prompt needs more blocks than the worker has.
+    PromptExceedsCache,
+    /// The prompt is longer than a pass and chunked prefill is off.
+    PromptExceedsPass,
+    /// Prompt and output together outgrew the worker's blocks.
+    OutgrewCache,
+}
+
+impl RejectReason {
+    /// Every reason, in the order of the enum.
+    pub const ALL: [Self; 4] =
+        [Self::PromptReachesModelLimit, Self::PromptExceedsCache, Self::PromptExceedsPass, Self::OutgrewCache];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PromptReachesModelLimit => "prompt_reaches_max_model_len",
+            Self::PromptExceedsCache => "prompt_exceeds_num_gpu_blocks",
+            Self::PromptExceedsPass => "prompt_exceeds_max_num_batched_tokens",
+            Self::OutgrewCache => "outgrew_num_gpu_blocks",
+        }
+    }
+}
+
+/// Receives events.
+pub trait Sink<E> {
+    /// Takes note of one event.
+    fn record(&mut self, event: &E);
+}
+
+/// A receiver of serving events.
+pub type ServeSink<'s> = dyn for<'a> Sink<ServeEvent<'a>> + 's;

@@ -1,0 +1,23 @@
+//! The vocabulary of wavetank: units, ids, requests, events, errors, tables of choices, seeded draws.
+//!
+//! Every other crate speaks in these types. Nothing here does I/O, reads a clock or starts a thread.
+#![forbid(unsafe_code)]
+#![deny(clippy::iter_over_hash_type)]
+
+mod error;
+mod event;
+mod id;
+mod prompt;
+mod registry;
+mod request;
+mod rng;
+mod units;
+
+pub use error::{Error, ErrorKind, Result};
+pub use event::{RejectReason, ServeEvent, ServeSink, Sink};
+pub use id::{RequestId, SessionId, WorkerId};
+pub use prompt::{BlockKey, BlockKeys, Prompt};
+pub use registry::{Described, find};
+pub use request::{Labels, Opening, Priority, Request, Workload};
+pub use rng::{Draw, seeded};
+pub use units::Nanos;

@@ -1,0 +1,122 @@
+//! Repository chores, run as `cargo xtask <command>`. The table [`COMMANDS`] lists them; each lives in its own file.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
+
+mod bench;
+mod ci;
+mod parity;
+mod process;
+mod tally;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use process::cargo;
+
+/// One chore and what it does.
+struct Chore {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<(), Failure>,
+}
+
+/// Why a chore did not end well.
+enum Failure {
+    /// The command line is wrong: exit code 2, with the usage text.
+    Usage(String),
+    /// A step failed: exit code 1.
+    Failed(String),
+    /// A step failed and its output already says so: exit code 1.
+    Told,
+}
+
+impl From<String> for Failure {
+    fn from(problem: String) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+const COMMANDS: &[Chore] = &[
+    Chore { name: "ci", about: "every check of a change, in order, up to the first failure", run: ci::run },
+    Chore { name: "tidy", about: "the layout and style rules that no other tool checks", run: tidy::run },
+    Chore { name: "bless", about: "rewrite snapshots and README output from this tree", run: bless },
+    Chore { name: "bench", about: "bench NAME [--reps N] [--peer] [--record]: measure", run: bench::run },
+    Chore { name: "examples", about: "write examples/ again", run: examples },
+    Chore { name: "measure", about: "measure -- CMD...: cost of one command, as JSON", run: bench::measure::run },
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(problem)) => {
+            eprintln!("error: {problem}\n\n{}", usage());
+            ExitCode::from(2)
+        }
+        Err(Failure::Failed(problem)) => {
+            eprintln!("error: {problem}");
+            ExitCode::FAILURE
+        }
+        Err(Failure::Told) => ExitCode::FAILURE,
+    }
+}
+
+/// Finds the chore and runs it from the repository's root, so that every path is relative to it.
+fn dispatch(args: &[String]) -> Result<(), Failure> {
+    let (name, rest) = args.split_first().ok_or_else(|| Failure::Usage("no command".into()))?;
+    let chore = COMMANDS.iter().find(|chore| chore.name == name);
+    let chore = chore.ok_or_else(|| Failure::Usage(format!("unknown command `{name}`")))?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::env::set_current_dir(&root).map_err(|e| format!("{}: {e}", root.display()))?;
+    (chore.run)(rest)
+}
+
+fn usage() -> String {
+    let rows: String = COMMANDS.iter().map(|c| format!("  {:<10}{}\n", c.name, c.about)).collect();
+    format!("usage: cargo xtask COMMAND\n\n{rows}\nbenches: {}", bench::names())
+}
+
+/// Refuses arguments where a chore takes none.
+fn no_arguments(args: &[String]) -> Result<(), Failure> {
+    match args.first() {
+        None => Ok(()),
+        Some(arg) => Err(Failure::Usage(format!("unexpected argument `{arg}`"))),
+    }
+}
+
+fn bless(args: &[String]) -> Result<(), Failure> {
+    no_arguments(args)?;
+    let mut tests = cargo(&["test", "--workspace"]);
+    Ok(process::run(tests.env("INSTA_UPDATE", "always").env("WAVETANK_BLESS", "1"))?)
+}
+
+fn examples(args: &[String]) -> Result<(), Failure> {
+    no_arguments(args)?;
+    let program = ["run", "--release", "-p", "wavetank-trace", "--example", "generate_examples"];
+    Ok(process::run(&mut cargo(&program))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_a_usage_failure() {
+        for line in ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"] {
+            assert!(matches!(dispatch(&words(line)), Err(Failure::Usage(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn usage_names_every_command_and_bench() {
+        let text = usage();
+        assert!(COMMANDS.iter().all(|c| text.contains(&format!("  {:<10}{}", c.name, c.about))), "{text}");
+        assert!(text.ends_with("benches: replay"), "{text}");
+    }
+}
