@@ -1,4 +1,4 @@
-//! Repository chores, run as `cargo xtask <command>`. The table [`COMMANDS`] lists them; each lives in its own file.
+//! Repository chores, run as `cargo xtask <command>`. The table [`COMMANDS`] lists them.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
@@ -44,7 +44,11 @@ const COMMANDS: &[Chore] = &[
     Chore { name: "bless", about: "rewrite snapshots and README output from this tree", run: bless },
     Chore { name: "bench", about: "bench NAME [--reps N] [--peer] [--record]: measure", run: bench::run },
     Chore { name: "examples", about: "write examples/ again", run: examples },
-    Chore { name: "measure", about: "measure -- CMD...: cost of one command, as JSON", run: bench::measure::run },
+    Chore {
+        name: "measure",
+        about: "measure -- CMD...: cost of one command, as JSON",
+        run: bench::measure::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -108,7 +112,8 @@ mod tests {
 
     #[test]
     fn a_wrong_command_line_is_a_usage_failure() {
-        for line in ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"] {
+        for line in ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"]
+        {
             assert!(matches!(dispatch(&words(line)), Err(Failure::Usage(_))), "{line}");
         }
     }

@@ -79,7 +79,9 @@ mod tests {
     #[test]
     fn lines_are_seen_and_a_failure_names_the_command() {
         let mut lines = Vec::new();
-        let result = run_seen(Command::new("sh").args(["-c", "echo a; printf b; exit 3"]), |l| lines.push(l.to_owned()));
+        let result = run_seen(Command::new("sh").args(["-c", "echo a; printf b; exit 3"]), |l| {
+            lines.push(l.to_owned())
+        });
         assert_eq!(lines, ["a", "b"]);
         assert_eq!(result.unwrap_err(), "`sh -c 'echo a; printf b; exit 3'` ended with exit status: 3");
     }

@@ -50,7 +50,8 @@ mod tests {
 
     #[test]
     fn result_lines_are_counted() {
-        let good = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s";
+        let good =
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s";
         assert_eq!(Tally::of_cargo_test(good), Some(Tally { passed: 12, failed: 0 }));
         let bad = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out";
         assert_eq!(Tally::of_cargo_test(bad), Some(Tally { passed: 3, failed: 2 }));

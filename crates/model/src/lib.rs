@@ -7,6 +7,7 @@
 mod error;
 mod event;
 mod id;
+mod in_flight;
 mod prompt;
 mod registry;
 mod request;
@@ -15,6 +16,7 @@ mod units;
 
 pub use error::{Error, ErrorKind, Result};
 pub use event::{RejectReason, ServeEvent, ServeSink, Sink};
+pub use in_flight::InFlight;
 pub use id::{RequestId, SessionId, WorkerId};
 pub use prompt::{BlockKey, BlockKeys, Prompt};
 pub use registry::{Described, find};

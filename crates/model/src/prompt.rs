@@ -50,16 +50,12 @@ impl Prompt {
         self.tokens / block_size
     }
 
-    /// The key of the full block `index`.
-    pub fn key(&self, index: u32, block_size: u32) -> BlockKey {
-        let end = (index + 1) * block_size;
-        debug_assert!(end <= self.tokens);
-        BlockKey(mix(self.chain[((end - 1) / self.tokens_per_id) as usize], u64::from(end)))
-    }
-
-    /// The keys of all full blocks, first to last.
-    pub fn keys(&self, block_size: u32) -> BlockKeys<'_> {
-        BlockKeys { prompt: self, block_size, end: 0, id: 0, id_end: self.tokens_per_id }
+    /// The keys of the full blocks from block `first` on.
+    pub fn keys_from(&self, first: u32, block_size: u32) -> BlockKeys<'_> {
+        let end = first * block_size;
+        let id = end / self.tokens_per_id;
+        let id_end = (id + 1).saturating_mul(self.tokens_per_id);
+        BlockKeys { prompt: self, block_size, end, id: id as usize, id_end }
     }
 
     /// The identity of the whole prompt, the parent of what a request generates after it.
@@ -73,7 +69,7 @@ impl Prompt {
     }
 }
 
-/// Iterator over the block keys of a prompt; it never divides.
+/// Iterator over the block keys of a prompt; a step never divides.
 #[derive(Clone, Debug)]
 pub struct BlockKeys<'a> {
     prompt: &'a Prompt,
@@ -115,9 +111,11 @@ mod tests {
 
     fn keys(ids: &[u64], tokens: u32, per_id: u32, block: u32) -> Vec<BlockKey> {
         let prompt = Prompt::from_ids(ids.iter().copied(), tokens, per_id);
-        let keys: Vec<_> = prompt.keys(block).collect();
+        let keys: Vec<_> = prompt.keys_from(0, block).collect();
         assert_eq!(keys.len(), prompt.full_blocks(block) as usize);
-        assert!(keys.iter().enumerate().all(|(i, &k)| k == prompt.key(i as u32, block)));
+        for first in 0..keys.len() {
+            assert!(prompt.keys_from(first as u32, block).eq(keys[first..].iter().copied()));
+        }
         keys
     }
 

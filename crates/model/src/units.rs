@@ -18,12 +18,15 @@ impl Nanos {
     /// Later than anything that happens.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// Rounds milliseconds to the nearest nanosecond, negative values to zero.
-    ///
-    /// The rounding is that of the exact binary value of `ms / 1000` seconds. Scaling by 1e9 in floating
-    /// point first would invent ties: 102.9435925 ms is ...593 ns, not ...592.
+    /// Rounds milliseconds to the nearest nanosecond, as [`Self::from_seconds`] of `ms / 1000`.
     pub fn from_ms(ms: f64) -> Self {
-        let seconds = ms / 1000.0;
+        Self::from_seconds(ms / 1000.0)
+    }
+
+    /// Rounds the exact binary value of `seconds` to the nearest nanosecond, negative values to zero.
+    ///
+    /// Scaling by 1e9 in floating point first would invent ties: 102.9435925 ms is ...593 ns, not ...592.
+    pub fn from_seconds(seconds: f64) -> Self {
         let scaled = seconds * 1e9;
         let whole = scaled as u64;
         let fraction = scaled - whole as f64;

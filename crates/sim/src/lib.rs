@@ -1,1 +1,17 @@
-//! stub
+//! Simulated serving: requests go in, engines advance in virtual time, events come out.
+//!
+//! [`run`] is the only entry point. A run is one thread, reads no clock and depends on its plan alone.
+#![forbid(unsafe_code)]
+#![deny(clippy::iter_over_hash_type)]
+
+mod arrivals;
+pub mod engines;
+mod pace;
+mod plan;
+pub mod routers;
+pub mod timing;
+mod wakes;
+mod world;
+
+pub use plan::{ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode};
+pub use world::{Outcome, run};

@@ -1,1 +1,12 @@
-//! stub
+//! From bytes or parameters to a workload: trace formats, generators, reshaping.
+#![forbid(unsafe_code)]
+#![deny(clippy::iter_over_hash_type)]
+
+mod input;
+pub mod requests;
+pub mod shape;
+pub mod synth;
+mod workload;
+
+pub use input::Input;
+pub use workload::{Loaded, Options, Starts, Survey};

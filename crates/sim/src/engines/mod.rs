@@ -1,0 +1,95 @@
+//! Simulated engines: one folder per engine, one row each in [`ALL`].
+
+mod vllm;
+
+use wavetank_model::{Described, Nanos, Prompt, RequestId, Result, ServeSink, WorkerId, find};
+
+use crate::EngineConfig;
+
+/// A request as an engine sees it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its number.
+    pub id: RequestId,
+    /// Its prompt.
+    pub prompt: Prompt,
+    /// Tokens to generate.
+    pub output_tokens: u32,
+}
+
+/// How far an engine may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Horizon {
+    /// Passes start before this time.
+    pub starts_before: Nanos,
+    /// Passes that would end after this time never happen.
+    pub ends_by: Nanos,
+}
+
+/// Passes an engine has simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passes {
+    /// One by one, through the whole scheduler.
+    pub stepped: u64,
+    /// Together with the passes around them, because nothing could change in between.
+    pub advanced: u64,
+}
+
+impl std::iter::Sum for Passes {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, next| Self {
+            stepped: sum.stepped + next.stepped,
+            advanced: sum.advanced + next.advanced,
+        })
+    }
+}
+
+/// One worker, advanced by the event loop.
+///
+/// An engine commits a whole pass when it starts and reports it to the sink with the times of its end. The
+/// caller guarantees that every job with an arrival before `starts_before` has been submitted; the engine
+/// guarantees that what it has reported never depends on a job that is submitted later.
+pub trait Engine {
+    /// Hands over a job at `now`; it is considered by the first pass that starts at or after `now`.
+    fn submit(&mut self, job: Job, now: Nanos);
+
+    /// Runs passes up to the horizon, or to the first pass at whose end a request is finished.
+    fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()>;
+
+    /// When the caller must look again: a finished request becomes visible, or the next pass must start.
+    /// `None` while there is nothing to do.
+    fn wake(&mut self) -> Option<Nanos>;
+
+    /// Moves out the requests finished at the end of the last pass. Tells whether there were any.
+    fn take_finished(&mut self, into: &mut Vec<RequestId>) -> bool;
+
+    /// How many passes were simulated, and how.
+    fn passes(&self) -> Passes;
+}
+
+/// A row of the table.
+pub struct Entry {
+    /// The name users type.
+    pub name: &'static str,
+    /// One line for `wavetank list`.
+    pub about: &'static str,
+    /// Builds the engine of one worker.
+    pub build: fn(&EngineConfig, WorkerId) -> Result<Box<dyn Engine>>,
+}
+
+impl Described for Entry {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn about(&self) -> &'static str {
+        self.about
+    }
+}
+
+/// Every engine, alphabetical. `wavetank list engines` prints this table.
+pub const ALL: &[Entry] = &[vllm::ENTRY];
+
+/// Builds the engine `config` names for one worker.
+pub fn build(config: &EngineConfig, worker: WorkerId) -> Result<Box<dyn Engine>> {
+    (find("engine", ALL, &config.engine_type)?.build)(config, worker)
+}

@@ -1,0 +1,255 @@
+//! The vLLM V1 scheduler: one token budget per pass, running requests first, prefix caching, preemption by
+//! recompute (spec/engine.md 4 and 6 as overridden by 15 and 16.1).
+//!
+//! `sequence` is a request inside the engine, `schedule` decides what a pass computes, `stretch` advances
+//! passes between which nothing can change; this file is the pass itself.
+
+mod schedule;
+mod sequence;
+mod stretch;
+
+use std::collections::VecDeque;
+
+use wavetank_cache::{BlockPool, Hits};
+use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId};
+
+use super::{Engine, Entry, Horizon, Job, Passes};
+use crate::EngineConfig;
+use crate::pace::Pace;
+use crate::timing::{DecodeBatch, PrefillBatch};
+use schedule::Scheduled;
+use sequence::{Arena, Sequence, Slot};
+use stretch::Stretch;
+
+/// The row of the table.
+pub(super) const ENTRY: Entry = Entry {
+    name: "vllm",
+    about: "vLLM V1: chunked prefill, one token budget, prefix caching, preemption by recompute",
+    build: |config, worker| Ok(Box::new(Vllm::build(config, worker)?)),
+};
+
+struct Vllm {
+    config: EngineConfig,
+    worker: WorkerId,
+    pace: Pace,
+    pool: BlockPool,
+    sequences: Arena,
+    waiting: VecDeque<Slot>,
+    running: Vec<Slot>,
+    /// End of the last pass: the next one starts here.
+    boundary: Nanos,
+    /// Sum of the lengths of running requests.
+    running_tokens: u64,
+    /// Whether the first waiting request lacks blocks, so that it waits until a running one finishes.
+    stalled: bool,
+    /// Whether a pass would have ended beyond the horizon: nothing more happens here.
+    halted: bool,
+    stretch: Stretch,
+    finished: Vec<RequestId>,
+    passes: Passes,
+    scratch: Scratch,
+}
+
+/// Lists of one pass, kept to spare allocations.
+#[derive(Default)]
+struct Scratch {
+    /// Tokens the pass may still compute.
+    budget: u32,
+    scheduled: Vec<Scheduled>,
+    rejected: Vec<(Slot, RejectReason)>,
+    emitting: Vec<RequestId>,
+    hits: Hits,
+}
+
+impl Vllm {
+    fn build(config: &EngineConfig, worker: WorkerId) -> Result<Self> {
+        Ok(Self {
+            worker,
+            pace: Pace::of(config)?,
+            pool: BlockPool::with_capacity(config.num_gpu_blocks),
+            config: config.clone(),
+            sequences: Arena::default(),
+            waiting: VecDeque::new(),
+            running: Vec::new(),
+            boundary: Nanos::ZERO,
+            running_tokens: 0,
+            stalled: false,
+            halted: false,
+            stretch: Stretch::default(),
+            finished: Vec::new(),
+            passes: Passes::default(),
+            scratch: Scratch::default(),
+        })
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.running.is_empty()
+    }
+
+    /// One pass through the whole scheduler.
+    fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
+        self.stretch.forget();
+        let preempted = self.schedule(sink);
+        let end = self.boundary + self.price();
+        if end > ends_by {
+            self.halted = true;
+            return Ok(());
+        }
+        self.passes.stepped += 1;
+        let emitted = self.emit(end, sink);
+        self.boundary = end;
+        self.reject(sink);
+        let progressed =
+            emitted || preempted || !self.scratch.scheduled.is_empty() || !self.finished.is_empty();
+        if progressed { Ok(()) } else { Err(self.stuck()) }
+    }
+
+    /// What the scheduled work costs: prompt part plus decode part, never overlapped.
+    fn price(&self) -> Nanos {
+        let (mut prompts, mut context, mut prefix) = (0u32, 0u64, 0u64);
+        for work in self.scratch.scheduled.iter().filter(|work| work.prompt_tokens > 0) {
+            prompts += 1;
+            context += u64::from(work.prompt_before + work.prompt_tokens);
+            prefix += u64::from(work.prompt_before);
+        }
+        let mut time = Nanos::ZERO;
+        if prompts > 0 {
+            let mean = |sum: u64| (sum / u64::from(prompts)) as u32;
+            let batch =
+                PrefillBatch { requests: prompts, mean_context: mean(context), mean_prefix: mean(prefix) };
+            time += self.pace.prefill(batch);
+        }
+        let decoding = self.running.iter().map(|&slot| &self.sequences[slot]).filter(|s| s.decodes());
+        let (requests, kv_tokens) = decoding.fold((0, 0), |(n, sum), s| (n + 1, sum + u64::from(s.len)));
+        if requests > 0 {
+            time += self.pace.decode(self.decode_batch(requests, kv_tokens));
+        }
+        time
+    }
+
+    fn decode_batch(&self, requests: u32, kv_tokens: u64) -> DecodeBatch {
+        let capacity_tokens = u64::from(self.config.num_gpu_blocks) * u64::from(self.config.block_size);
+        DecodeBatch { requests, kv_tokens, capacity_tokens }
+    }
+
+    /// Gives a token to every running request whose known tokens are all computed. Tells whether any had them.
+    fn emit(&mut self, end: Nanos, sink: &mut ServeSink<'_>) -> bool {
+        let mut emitting = std::mem::take(&mut self.scratch.emitting);
+        emitting.clear();
+        let mut ready = false;
+        for &slot in &self.running {
+            let sequence = &mut self.sequences[slot];
+            if !sequence.is_computed() {
+                continue;
+            }
+            ready = true;
+            if sequence.len < sequence.limit {
+                sequence.len += 1;
+                self.running_tokens += 1;
+                emitting.push(sequence.id);
+            }
+        }
+        if !emitting.is_empty() {
+            let steps = &[end - self.boundary];
+            let (worker, start) = (self.worker, self.boundary);
+            sink.record(&ServeEvent::TokensEmitted { worker, start, steps, requests: &emitting });
+        }
+        self.scratch.emitting = emitting;
+        if ready {
+            self.finish(end, sink);
+        }
+        ready
+    }
+
+    /// Releases the requests that have all their tokens.
+    fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
+        let Self { running, sequences, pool, finished, running_tokens, stalled, .. } = self;
+        let worker = self.worker;
+        running.retain(|&slot| {
+            let sequence = &mut sequences[slot];
+            if !sequence.is_finished() {
+                return true;
+            }
+            *running_tokens -= u64::from(sequence.len);
+            *stalled = false;
+            pool.release(&mut sequence.blocks);
+            finished.push(sequence.id);
+            sink.record(&ServeEvent::RequestCompleted { request: sequence.id, worker, at: end });
+            sequences.remove(slot);
+            false
+        });
+    }
+
+    /// Reports the requests this pass gave up, at its end.
+    fn reject(&mut self, sink: &mut ServeSink<'_>) {
+        for (slot, reason) in self.scratch.rejected.drain(..) {
+            let request = self.sequences[slot].id;
+            self.finished.push(request);
+            self.sequences.remove(slot);
+            let (worker, at) = (self.worker, self.boundary);
+            sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });
+        }
+    }
+
+    fn stuck(&self) -> Error {
+        let message = format!(
+            "worker {} makes no progress at {}: {} running, {} waiting, {} of {} blocks in use",
+            self.worker.0,
+            self.boundary,
+            self.running.len(),
+            self.waiting.len(),
+            self.pool.in_use(),
+            self.pool.capacity()
+        );
+        Error::new(ErrorKind::Stuck, message).hint("this is a defect of the simulator; please report the plan")
+    }
+}
+
+impl Engine for Vllm {
+    fn submit(&mut self, job: Job, now: Nanos) {
+        if self.is_idle() {
+            self.boundary = self.boundary.max(now);
+        }
+        if self.waiting.is_empty() {
+            self.stalled = false;
+        }
+        let slot = self.sequences.insert(Sequence::of(job, self.config.max_model_len));
+        self.waiting.push_back(slot);
+    }
+
+    fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()> {
+        while self.boundary < horizon.starts_before && self.finished.is_empty() {
+            if self.is_idle() || self.halted {
+                break;
+            }
+            match self.uneventful_passes() {
+                0 => self.step(horizon.ends_by, sink)?,
+                most => self.stretch(most, horizon, sink),
+            }
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self) -> Option<Nanos> {
+        if !self.finished.is_empty() {
+            return Some(self.boundary);
+        }
+        if self.is_idle() || self.halted {
+            return None;
+        }
+        Some(match self.uneventful_passes() {
+            0 => self.boundary,
+            most => self.end_of_plan(most),
+        })
+    }
+
+    fn take_finished(&mut self, into: &mut Vec<RequestId>) -> bool {
+        let any = !self.finished.is_empty();
+        into.append(&mut self.finished);
+        any
+    }
+
+    fn passes(&self) -> Passes {
+        self.passes
+    }
+}

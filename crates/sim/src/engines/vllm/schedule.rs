@@ -1,0 +1,217 @@
+//! What one pass computes: running requests in order of admission, then waiting ones first come first served.
+
+use wavetank_model::{RejectReason, ServeEvent, ServeSink};
+
+use super::Vllm;
+use super::sequence::Slot;
+use crate::PreemptionMode;
+
+/// The work one request got in this pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scheduled {
+    pub(super) slot: Slot,
+    pub(super) tokens: u32,
+    /// Prompt tokens that were there before, found in the cache or computed.
+    pub(super) prompt_before: u32,
+    /// How many of `tokens` belong to the prompt.
+    pub(super) prompt_tokens: u32,
+}
+
+/// How scheduling one running request ended.
+enum Turn {
+    Scheduled,
+    Blocked,
+    /// It was its own victim.
+    Preempted,
+}
+
+/// What may be done with the first waiting request.
+enum Gate {
+    /// Start with this many cached and this many new tokens.
+    Admit { cached: u32, tokens: u32 },
+    Reject(RejectReason),
+    /// Not in this pass: others use its tokens.
+    Wait,
+    /// Not before a running request finishes: there are no blocks.
+    Stall,
+}
+
+impl Vllm {
+    /// Fills `scratch.scheduled` and `scratch.rejected`. Tells whether anyone was preempted.
+    pub(super) fn schedule(&mut self, sink: &mut ServeSink<'_>) -> bool {
+        self.scratch.scheduled.clear();
+        self.scratch.budget = self.config.max_num_batched_tokens.unwrap_or(u32::MAX);
+        let preempted = self.schedule_running(sink);
+        if !preempted {
+            self.admit(sink);
+        }
+        preempted
+    }
+
+    fn schedule_running(&mut self, sink: &mut ServeSink<'_>) -> bool {
+        let mut preempted = 0;
+        let mut position = 0;
+        while position < self.running.len() && self.scratch.budget > 0 {
+            let before = self.running.len();
+            let turn = self.schedule_one(self.running[position], sink);
+            let victims = before - self.running.len();
+            preempted += victims;
+            let shift = match self.config.preemption_mode {
+                PreemptionMode::Lifo => 0,
+                PreemptionMode::Fifo => victims,
+            };
+            position = match turn {
+                Turn::Scheduled => position + 1 - shift,
+                Turn::Preempted => (position + 1).saturating_sub(shift.max(1)),
+                Turn::Blocked => break,
+            };
+        }
+        preempted > 0
+    }
+
+    fn schedule_one(&mut self, slot: Slot, sink: &mut ServeSink<'_>) -> Turn {
+        let sequence = &self.sequences[slot];
+        let before = sequence.computed;
+        let wanted = sequence.len - before;
+        if !self.config.enable_chunked_prefill && sequence.prompt_left(before) > self.scratch.budget {
+            return Turn::Blocked;
+        }
+        loop {
+            let tokens = wanted.min(self.scratch.budget);
+            if self.grow(slot, before + tokens) {
+                self.commit(slot, before, tokens);
+                return Turn::Scheduled;
+            }
+            if self.preempt(sink) == slot {
+                return Turn::Preempted;
+            }
+        }
+    }
+
+    /// Gets blocks for the first `tokens` tokens of a request.
+    fn grow(&mut self, slot: Slot, tokens: u32) -> bool {
+        let blocks = &mut self.sequences[slot].blocks;
+        let missing = tokens.div_ceil(self.config.block_size).saturating_sub(blocks.len() as u32);
+        self.pool.allocate(missing, blocks)
+    }
+
+    /// Books `tokens` of work for a request whose blocks are there, and publishes what it completes.
+    fn commit(&mut self, slot: Slot, before: u32, tokens: u32) {
+        let sequence = &mut self.sequences[slot];
+        let prompt_tokens = tokens.min(sequence.prompt_left(before));
+        let prompt_before = before.min(sequence.prompt.tokens());
+        sequence.computed = before + tokens;
+        self.scratch.budget -= tokens;
+        self.scratch.scheduled.push(Scheduled { slot, tokens, prompt_before, prompt_tokens });
+        self.publish(slot);
+    }
+
+    /// Makes the blocks that are completely computed visible to lookups, this pass's included.
+    pub(super) fn publish(&mut self, slot: Slot) {
+        if !self.config.enable_prefix_caching {
+            return;
+        }
+        let block_size = self.config.block_size;
+        let sequence = &self.sequences[slot];
+        let (first, last) = (sequence.published, sequence.computed / block_size);
+        if first == last {
+            return;
+        }
+        let fresh = &sequence.blocks[first as usize..last as usize];
+        for (&block, key) in fresh.iter().zip(sequence.keys(first, block_size)) {
+            self.pool.publish(block, key);
+        }
+        self.sequences[slot].published = last;
+    }
+
+    /// Sends a victim back to the head of the queue and takes back its work of this pass.
+    fn preempt(&mut self, sink: &mut ServeSink<'_>) -> Slot {
+        let victim = match self.config.preemption_mode {
+            PreemptionMode::Lifo => self.running.pop().expect("the request that needs blocks is running"),
+            PreemptionMode::Fifo => self.running.remove(0),
+        };
+        let scheduled = &mut self.scratch.scheduled;
+        if let Some(position) = scheduled.iter().position(|work| work.slot == victim) {
+            self.scratch.budget += scheduled.remove(position).tokens;
+        }
+        let sequence = &mut self.sequences[victim];
+        self.running_tokens -= u64::from(sequence.len);
+        self.pool.release(&mut sequence.blocks);
+        (sequence.computed, sequence.published) = (0, 0);
+        self.waiting.push_front(victim);
+        self.stalled = false;
+        let (request, worker, at) = (sequence.id, self.worker, self.boundary);
+        sink.record(&ServeEvent::RequestPreempted { request, worker, at });
+        victim
+    }
+
+    /// Admits waiting requests until one must wait.
+    fn admit(&mut self, sink: &mut ServeSink<'_>) {
+        let seats = self.config.max_num_seqs.map_or(usize::MAX, |seats| seats as usize);
+        while self.running.len() < seats {
+            let Some(&slot) = self.waiting.front() else { return };
+            match self.gate(slot) {
+                Gate::Admit { cached, tokens } => self.start(slot, cached, tokens, sink),
+                Gate::Reject(reason) => self.scratch.rejected.push((slot, reason)),
+                Gate::Wait => return,
+                Gate::Stall => {
+                    self.stalled = true;
+                    return;
+                }
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Whether the first waiting request may start: all its known tokens must fit beside what is in use,
+    /// even if this pass computes only a part. Leaves the cached prefix in `scratch.hits`.
+    fn gate(&mut self, slot: Slot) -> Gate {
+        let budget = self.scratch.budget;
+        let block_size = self.config.block_size;
+        let sequence = &self.sequences[slot];
+        let blocks = sequence.len.div_ceil(block_size);
+        if self.config.max_model_len.is_some_and(|limit| sequence.prompt.tokens() >= limit) {
+            return Gate::Reject(RejectReason::PromptReachesModelLimit);
+        }
+        if blocks > self.pool.capacity() {
+            return Gate::Reject(match sequence.has_generated() {
+                true => RejectReason::OutgrewCache,
+                false => RejectReason::PromptExceedsCache,
+            });
+        }
+        if budget == 0 {
+            return Gate::Wait;
+        }
+        // The last token is always computed, so a block that holds it is never taken from the cache.
+        let reusable = if self.config.enable_prefix_caching { (sequence.len - 1) / block_size } else { 0 };
+        self.pool.lookup(sequence.keys(0, block_size).take(reusable as usize), &mut self.scratch.hits);
+        let cached = self.scratch.hits.len() * block_size;
+        let prompt_left = sequence.prompt_left(cached);
+        if !self.config.enable_chunked_prefill && prompt_left > budget {
+            let whole_pass = self.config.max_num_batched_tokens.unwrap_or(u32::MAX);
+            return match prompt_left > whole_pass {
+                true => Gate::Reject(RejectReason::PromptExceedsPass),
+                false => Gate::Wait,
+            };
+        }
+        if blocks - self.scratch.hits.in_use() > self.pool.available() {
+            return Gate::Stall;
+        }
+        Gate::Admit { cached, tokens: (sequence.len - cached).min(budget) }
+    }
+
+    /// Moves the first waiting request into the running batch.
+    fn start(&mut self, slot: Slot, cached: u32, tokens: u32, sink: &mut ServeSink<'_>) {
+        let sequence = &mut self.sequences[slot];
+        self.pool.take_hits(&self.scratch.hits, &mut sequence.blocks);
+        sequence.published = self.scratch.hits.len();
+        self.running_tokens += u64::from(sequence.len);
+        self.running.push(slot);
+        let reused_tokens = cached.min(sequence.prompt.tokens());
+        let (request, worker, at) = (sequence.id, self.worker, self.boundary);
+        sink.record(&ServeEvent::RequestAdmitted { request, worker, at, reused_tokens });
+        let fits = self.grow(slot, cached + tokens);
+        assert!(fits, "the gate left room for request {}", request.0);
+        self.commit(slot, cached, tokens);
+    }
+}

@@ -1,0 +1,116 @@
+//! A request inside the engine, and the arena that holds them.
+
+use std::ops::{Index, IndexMut};
+
+use wavetank_cache::BlockId;
+use wavetank_model::{BlockKey, Prompt, RequestId};
+
+use crate::engines::Job;
+
+/// A place in the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(u32);
+
+/// A request's tokens and blocks. Known tokens are the prompt and what was generated.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    pub(super) id: RequestId,
+    pub(super) prompt: Prompt,
+    /// Known tokens.
+    pub(super) len: u32,
+    /// Known tokens when it is finished.
+    pub(super) limit: u32,
+    /// Tokens whose KV is in `blocks`.
+    pub(super) computed: u32,
+    /// Leading blocks whose content lookups can find.
+    pub(super) published: u32,
+    pub(super) blocks: Vec<BlockId>,
+}
+
+impl Sequence {
+    pub(super) fn of(job: Job, max_model_len: Option<u32>) -> Self {
+        let len = job.prompt.tokens();
+        let limit = len.saturating_add(job.output_tokens).min(max_model_len.unwrap_or(u32::MAX));
+        Self { id: job.id, prompt: job.prompt, len, limit, computed: 0, published: 0, blocks: Vec::new() }
+    }
+
+    pub(super) fn is_computed(&self) -> bool {
+        self.computed >= self.len
+    }
+
+    /// The last token asked for needs no computation; a request that asks for none ends with its prompt.
+    pub(super) fn is_finished(&self) -> bool {
+        self.len >= self.limit && (self.has_generated() || self.is_computed())
+    }
+
+    pub(super) fn has_generated(&self) -> bool {
+        self.len > self.prompt.tokens()
+    }
+
+    /// Whether it belongs to the decode batch of the pass that computed its known tokens: the first token
+    /// comes out of the prompt's own pass.
+    pub(super) fn decodes(&self) -> bool {
+        self.is_computed() && self.has_generated()
+    }
+
+    /// Whether the next pass computes exactly the token sampled last.
+    pub(super) fn is_decoding(&self) -> bool {
+        self.computed + 1 == self.len && self.has_generated()
+    }
+
+    /// Prompt tokens that are still to be computed when `computed` are there.
+    pub(super) fn prompt_left(&self, computed: u32) -> u32 {
+        self.prompt.tokens().saturating_sub(computed)
+    }
+
+    /// The identities of its full blocks from `first` on: the prompt's, then private ones.
+    pub(super) fn keys(&self, first: u32, block_size: u32) -> impl Iterator<Item = BlockKey> + '_ {
+        let prompt_blocks = self.prompt.full_blocks(block_size);
+        let owner = u64::from(self.id.0);
+        let output = (first.max(prompt_blocks)..self.len / block_size)
+            .map(move |block| self.prompt.output_key(owner, (block + 1) * block_size));
+        self.prompt.keys_from(first.min(prompt_blocks), block_size).chain(output)
+    }
+}
+
+/// Sequences by slot; slots and their block lists are used again.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    sequences: Vec<Sequence>,
+    vacant: Vec<Slot>,
+}
+
+impl Arena {
+    pub(super) fn insert(&mut self, mut sequence: Sequence) -> Slot {
+        match self.vacant.pop() {
+            Some(slot) => {
+                std::mem::swap(&mut sequence.blocks, &mut self[slot].blocks);
+                self[slot] = sequence;
+                slot
+            }
+            None => {
+                self.sequences.push(sequence);
+                Slot(self.sequences.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Frees the slot; the sequence holds no blocks any more.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        debug_assert!(self[slot].blocks.is_empty());
+        self.vacant.push(slot);
+    }
+}
+
+impl Index<Slot> for Arena {
+    type Output = Sequence;
+    fn index(&self, slot: Slot) -> &Sequence {
+        &self.sequences[slot.0 as usize]
+    }
+}
+
+impl IndexMut<Slot> for Arena {
+    fn index_mut(&mut self, slot: Slot) -> &mut Sequence {
+        &mut self.sequences[slot.0 as usize]
+    }
+}

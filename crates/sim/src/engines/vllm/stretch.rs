@@ -1,0 +1,157 @@
+//! Stretches of passes in which every running request decodes and nothing else can happen: no admission, no
+//! completion before the last one, no shortage of blocks. They are priced as a run and booked at once.
+
+use wavetank_model::{Nanos, ServeEvent, ServeSink};
+
+use super::Vllm;
+use crate::engines::Horizon;
+
+/// Prices of the passes to come, valid while the running batch stays the same.
+#[derive(Default)]
+pub(super) struct Stretch {
+    steps: Vec<Nanos>,
+    used: usize,
+    /// The last pass priced, for guessing how many fit before a horizon.
+    last: Nanos,
+}
+
+/// Passes priced ahead of need: a batch that changes before they are used has wasted at most these.
+const AHEAD: usize = 256;
+
+impl Stretch {
+    pub(super) fn forget(&mut self) {
+        self.steps.clear();
+        self.used = 0;
+    }
+
+    fn ready(&self) -> usize {
+        self.steps.len() - self.used
+    }
+}
+
+impl Vllm {
+    /// How many passes can be advanced together now; the last of them may finish requests.
+    pub(super) fn uneventful_passes(&self) -> u32 {
+        let batch = self.running.len() as u32;
+        let seats_taken = self.config.max_num_seqs.is_some_and(|seats| batch >= seats);
+        let nobody_enters = self.waiting.is_empty() || self.stalled || seats_taken;
+        let budget_covers = self.config.max_num_batched_tokens.is_none_or(|budget| batch <= budget);
+        if batch == 0 || !nobody_enters || !budget_covers {
+            return 0;
+        }
+        let mut to_go = u32::MAX;
+        for &slot in &self.running {
+            let sequence = &self.sequences[slot];
+            if !sequence.is_decoding() {
+                return 0;
+            }
+            to_go = to_go.min(sequence.limit - sequence.len);
+        }
+        self.passes_with_blocks(to_go)
+    }
+
+    /// How many of the next `most` passes surely have the blocks they need.
+    fn passes_with_blocks(&self, most: u32) -> u32 {
+        // In n * block_size passes a request opens at most n blocks.
+        let sure = (self.pool.available() / self.running.len() as u32).saturating_mul(self.config.block_size);
+        if sure >= most {
+            return most;
+        }
+        let (mut enough, mut short) = (sure, most + 1);
+        while short - enough > 1 {
+            let middle = enough + (short - enough) / 2;
+            match self.blocks_for(middle) <= self.pool.available() {
+                true => enough = middle,
+                false => short = middle,
+            }
+        }
+        enough
+    }
+
+    /// Blocks that `passes` passes open.
+    fn blocks_for(&self, passes: u32) -> u32 {
+        let opened = |slot| {
+            let sequence = &self.sequences[slot];
+            (sequence.computed + passes).div_ceil(self.config.block_size) - sequence.blocks.len() as u32
+        };
+        self.running.iter().map(|&slot| opened(slot)).fold(0, u32::saturating_add)
+    }
+
+    /// Advances up to `most` passes, to the horizon.
+    pub(super) fn stretch(&mut self, most: u32, horizon: Horizon, sink: &mut ServeSink<'_>) {
+        let start = self.boundary;
+        let mut count = 0;
+        while count < most && self.boundary < horizon.starts_before {
+            if self.stretch.ready() == count as usize {
+                self.price_ahead(count, most, horizon);
+            }
+            let end = self.boundary + self.stretch.steps[self.stretch.used + count as usize];
+            if end > horizon.ends_by {
+                self.halted = true;
+                break;
+            }
+            self.boundary = end;
+            count += 1;
+        }
+        self.book(start, count, sink);
+    }
+
+    /// Prices more passes after the `count` that this stretch has used: as many as fit before the horizon if
+    /// passes stay as long as the last one, within `most` and `AHEAD`.
+    fn price_ahead(&mut self, count: u32, most: u32, horizon: Horizon) {
+        let left = horizon.starts_before.since(self.boundary).0;
+        let guess = left / self.stretch.last.0.max(1) + 1;
+        self.price_passes(count, guess.min(u64::from(most - count)) as usize);
+    }
+
+    fn price_passes(&mut self, count: u32, passes: usize) {
+        let batch = self.running.len() as u32;
+        let kv_tokens = self.running_tokens + u64::from(batch) * u64::from(count);
+        let first = self.decode_batch(batch, kv_tokens);
+        self.pace.decode_run(first, passes.min(AHEAD), &mut self.stretch.steps);
+        self.stretch.last = self.stretch.steps[self.stretch.steps.len() - 1];
+    }
+
+    /// The end of the passes priced so far, at least `AHEAD` of them if there are as many.
+    pub(super) fn end_of_plan(&mut self, most: u32) -> Nanos {
+        let ready = self.stretch.ready();
+        let wanted = AHEAD.min(most as usize);
+        if ready < wanted {
+            self.price_passes(ready as u32, wanted - ready);
+        }
+        let planned = &self.stretch.steps[self.stretch.used..];
+        self.boundary + planned[..planned.len().min(most as usize)].iter().copied().sum()
+    }
+
+    /// Enters `count` passes that began at `start` into every running request.
+    fn book(&mut self, start: Nanos, count: u32, sink: &mut ServeSink<'_>) {
+        if count == 0 {
+            return;
+        }
+        self.passes.advanced += u64::from(count);
+        self.running_tokens += self.running.len() as u64 * u64::from(count);
+        self.scratch.emitting.clear();
+        let mut finishing = false;
+        for position in 0..self.running.len() {
+            let slot = self.running[position];
+            let sequence = &mut self.sequences[slot];
+            sequence.len += count;
+            sequence.computed += count;
+            finishing |= sequence.len == sequence.limit;
+            self.scratch.emitting.push(sequence.id);
+            let blocks = sequence.computed.div_ceil(self.config.block_size);
+            let missing = blocks - sequence.blocks.len() as u32;
+            let fits = self.pool.allocate(missing, &mut sequence.blocks);
+            assert!(fits, "a stretch is no longer than its blocks");
+            self.publish(slot);
+        }
+        let steps = &self.stretch.steps[self.stretch.used..][..count as usize];
+        let requests = &self.scratch.emitting;
+        sink.record(&ServeEvent::TokensEmitted { worker: self.worker, start, steps, requests });
+        self.stretch.used += count as usize;
+        if finishing {
+            self.stretch.forget();
+            self.finish(self.boundary, sink);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! From a model's milliseconds to the engine's nanoseconds: speed-up and rounding.
+
+use wavetank_model::{Nanos, Result};
+
+use crate::EngineConfig;
+use crate::timing::{DecodeBatch, PrefillBatch, Timing};
+
+/// A timing model with an engine's speed-up ratios applied, in the reference's rounding: each part of a pass
+/// is rounded to nanoseconds, divided, and rounded again.
+pub(crate) struct Pace {
+    model: Box<dyn Timing>,
+    prefill_ratio: f64,
+    decode_ratio: f64,
+}
+
+impl Pace {
+    /// The pace of `engine`.
+    pub(crate) fn of(engine: &EngineConfig) -> Result<Self> {
+        Ok(Self {
+            model: engine.timing.build()?,
+            prefill_ratio: divisor(engine.speedup_ratio),
+            decode_ratio: divisor(engine.speedup_ratio * engine.decode_speedup_ratio),
+        })
+    }
+
+    /// Time of the prompt part of a pass.
+    pub(crate) fn prefill(&self, batch: PrefillBatch) -> Nanos {
+        scaled(self.model.prefill_ms(batch), self.prefill_ratio)
+    }
+
+    /// Time of the decode part of a pass.
+    pub(crate) fn decode(&self, batch: DecodeBatch) -> Nanos {
+        let mut ms = [0.0];
+        self.model.decode_run_ms(batch, &mut ms);
+        scaled(ms[0], self.decode_ratio)
+    }
+
+    /// Appends the times of `count` consecutive decode passes that begin with `first`.
+    pub(crate) fn decode_run(&self, first: DecodeBatch, count: usize, out: &mut Vec<Nanos>) {
+        let mut ms = [0.0; CHUNK];
+        let mut done = 0;
+        while done < count {
+            let chunk = &mut ms[..CHUNK.min(count - done)];
+            let kv_tokens = first.kv_tokens + done as u64 * u64::from(first.requests);
+            self.model.decode_run_ms(DecodeBatch { kv_tokens, ..first }, chunk);
+            out.extend(chunk.iter().map(|&ms| scaled(ms, self.decode_ratio)));
+            done += chunk.len();
+        }
+    }
+}
+
+/// Passes priced per call of the model: enough to hide the call, small enough for the stack.
+const CHUNK: usize = 64;
+
+/// A ratio of zero means "unscaled", as in the reference.
+fn divisor(ratio: f64) -> f64 {
+    if ratio > 0.0 { ratio } else { 1.0 }
+}
+
+fn scaled(ms: f64, ratio: f64) -> Nanos {
+    debug_assert!(ms.is_finite() && ms >= 0.0, "a timing model gave {ms} ms");
+    let span = Nanos::from_ms(ms);
+    if ratio == 1.0 { span } else { Nanos::from_seconds(span.as_seconds() / ratio) }
+}

@@ -1,0 +1,111 @@
+//! What a simulation is made of. The facade validates it; here it is only described.
+
+use serde::{Deserialize, Serialize};
+use wavetank_model::Nanos;
+
+use crate::timing::TimingConfig;
+
+/// A simulation of workers of one kind behind a router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What each worker runs.
+    pub engine: EngineConfig,
+    /// How many workers.
+    pub num_workers: u32,
+    /// A row of [`crate::routers::ALL`].
+    pub router_mode: String,
+    /// When requests are sent.
+    pub load: Load,
+    /// Passes that would end later are not simulated; `None` runs to the end.
+    pub max_sim_time: Option<Nanos>,
+    /// The seed of every random choice.
+    pub seed: u64,
+}
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Load {
+    /// At the times of the schedule.
+    Schedule,
+    /// As soon as fewer than `concurrency` are in flight; the schedule's session starts are ignored.
+    Closed {
+        /// The cap.
+        concurrency: u32,
+        /// What is counted.
+        unit: ConcurrencyUnit,
+    },
+}
+
+/// What a closed loop counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConcurrencyUnit {
+    /// Requests in flight: a session that thinks holds no place.
+    #[default]
+    Requests,
+    /// Sessions begun and not ended: a place is held through all turns and pauses.
+    Sessions,
+}
+
+/// Which running request gives up its blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PreemptionMode {
+    /// The one admitted last.
+    #[default]
+    Lifo,
+    /// The one admitted first.
+    Fifo,
+}
+
+/// One worker's engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineConfig {
+    /// A row of [`crate::engines::ALL`].
+    pub engine_type: String,
+    /// KV blocks.
+    pub num_gpu_blocks: u32,
+    /// Tokens per KV block.
+    pub block_size: u32,
+    /// Most requests in the running batch; `None` is unlimited.
+    pub max_num_seqs: Option<u32>,
+    /// Most tokens computed in one pass; `None` is unlimited.
+    pub max_num_batched_tokens: Option<u32>,
+    /// Longest prompt plus output; `None` is unlimited.
+    pub max_model_len: Option<u32>,
+    /// Whether content is reused between requests.
+    pub enable_prefix_caching: bool,
+    /// Whether a prompt may be computed over several passes.
+    pub enable_chunked_prefill: bool,
+    /// Divides prefill and decode time; 0 leaves them unscaled.
+    pub speedup_ratio: f64,
+    /// Divides decode time further; 0 leaves decode unscaled.
+    pub decode_speedup_ratio: f64,
+    /// Who is preempted.
+    pub preemption_mode: PreemptionMode,
+    /// How long a pass takes.
+    pub timing: TimingConfig,
+}
+
+impl Default for EngineConfig {
+    /// The defaults of the reference's vLLM engine (spec/engine.md 2).
+    fn default() -> Self {
+        Self {
+            engine_type: "vllm".to_owned(),
+            num_gpu_blocks: 16_384,
+            block_size: 64,
+            max_num_seqs: Some(256),
+            max_num_batched_tokens: Some(8192),
+            max_model_len: None,
+            enable_prefix_caching: true,
+            enable_chunked_prefill: true,
+            speedup_ratio: 1.0,
+            decode_speedup_ratio: 1.0,
+            preemption_mode: PreemptionMode::Lifo,
+            timing: TimingConfig::default(),
+        }
+    }
+}

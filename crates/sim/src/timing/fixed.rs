@@ -1,0 +1,41 @@
+//! Constant pass times, for tests and for reasoning about schedules alone.
+
+use serde::Deserialize;
+use wavetank_model::{Error, Result};
+
+use super::{DecodeBatch, Entry, PrefillBatch, Timing, configure};
+
+/// The row of the table.
+pub(super) const ENTRY: Entry = Entry {
+    name: "fixed",
+    about: "every pass with prompt work adds prefill_ms, every pass with decode work decode_ms",
+    build: |parameters| Ok(Box::new(configure::<Fixed>(ENTRY.name, parameters)?.checked()?)),
+};
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fixed {
+    prefill_ms: f64,
+    decode_ms: f64,
+}
+
+impl Fixed {
+    fn checked(self) -> Result<Self> {
+        let wrong = |ms: f64| !ms.is_finite() || ms < 0.0;
+        if wrong(self.prefill_ms) || wrong(self.decode_ms) {
+            let message = "timing model \"fixed\": prefill_ms and decode_ms must be finite and not negative";
+            return Err(Error::usage(message).at("timing"));
+        }
+        Ok(self)
+    }
+}
+
+impl Timing for Fixed {
+    fn prefill_ms(&self, batch: PrefillBatch) -> f64 {
+        if batch.fresh_tokens() == 0 { 0.0 } else { self.prefill_ms }
+    }
+
+    fn decode_run_ms(&self, _first: DecodeBatch, out: &mut [f64]) {
+        out.fill(self.decode_ms);
+    }
+}

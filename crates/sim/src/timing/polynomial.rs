@@ -1,0 +1,71 @@
+//! The reference's default: one polynomial in new prompt tokens, one in cache utilisation.
+//!
+//! The coefficients are the reference's (spec/engine.md 3.1). They carry no hardware identity: use a measured
+//! model for decisions about real machines.
+
+use serde::Deserialize;
+
+use super::{DecodeBatch, Entry, PrefillBatch, Timing, configure};
+
+/// The row of the table.
+pub(super) const ENTRY: Entry = Entry {
+    name: "polynomial",
+    about: "the reference's default formulas: prefill by new tokens, decode by cache utilisation",
+    build: |parameters| {
+        configure::<Config>(ENTRY.name, parameters)?;
+        Ok(Box::new(Polynomial))
+    },
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {}
+
+struct Polynomial;
+
+impl Timing for Polynomial {
+    fn prefill_ms(&self, batch: PrefillBatch) -> f64 {
+        let tokens = batch.fresh_tokens() as f64;
+        if tokens == 0.0 {
+            return 0.0;
+        }
+        4.209_989e-7 * (tokens * tokens) + 1.518_344e-2 * tokens + 16.501_42
+    }
+
+    fn decode_run_ms(&self, first: DecodeBatch, out: &mut [f64]) {
+        let capacity = first.capacity_tokens as f64;
+        let (start, growth) = (first.kv_tokens as f64, f64::from(first.requests));
+        for (pass, ms) in out.iter_mut().enumerate() {
+            let used = ((start + growth * f64::from(pass as u32)) / capacity).min(1.0);
+            *ms = (-25.74 * (used * used) + 54.01 * used + 5.74).max(1.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefill(tokens: u32) -> f64 {
+        Polynomial.prefill_ms(PrefillBatch { requests: 1, mean_context: tokens, mean_prefix: 0 })
+    }
+
+    fn decode(kv_tokens: u64) -> f64 {
+        let mut out = [0.0];
+        Polynomial.decode_run_ms(DecodeBatch { requests: 1, kv_tokens, capacity_tokens: 1000 }, &mut out);
+        out[0]
+    }
+
+    #[test]
+    fn matches_the_published_points() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 5e-5, "{a} {b}");
+        close(prefill(100), 18.0240);
+        close(prefill(5000), 102.9436);
+        close(prefill(8192), 169.1369);
+        close(prefill(0), 0.0);
+        close(decode(0), 5.74);
+        close(decode(500), 26.31);
+        close(decode(1000), 34.01);
+        close(decode(5000), 34.01);
+    }
+}

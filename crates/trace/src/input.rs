@@ -1,0 +1,176 @@
+//! Where bytes come from: a file or standard input, plain or compressed, cut into numbered lines.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+use wavetank_model::{Error, Result};
+
+/// A longer line is refused: it would be read into memory whole.
+const LONGEST_LINE: u64 = 64 << 20;
+const BUFFER: usize = 64 << 10;
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
+
+/// A place to read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file, which can be read more than once.
+    File(PathBuf),
+    /// Standard input, which cannot.
+    Stdin,
+}
+
+impl Input {
+    /// `-` is standard input, anything else a path.
+    pub fn named(name: &str) -> Self {
+        if name == "-" { Self::Stdin } else { Self::File(PathBuf::from(name)) }
+    }
+
+    /// The name in messages.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Stdin => "<stdin>".to_owned(),
+        }
+    }
+
+    /// Opens it; compression is recognised by its first bytes.
+    pub(crate) fn lines(&self) -> Result<Lines> {
+        let raw: Box<dyn Read> = match self {
+            Self::File(path) => Box::new(open_file(path)?),
+            Self::Stdin => Box::new(io::stdin()),
+        };
+        let mut buffered = BufReader::with_capacity(BUFFER, raw);
+        let name = self.name();
+        let start = buffered.fill_buf().map_err(|error| broken(&name, 1, error))?;
+        let bytes: Box<dyn BufRead> = if start.starts_with(GZIP) {
+            Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(buffered)))
+        } else if start.starts_with(ZSTD) {
+            let decoder = zstd::Decoder::with_buffer(buffered).map_err(|error| broken(&name, 1, error))?;
+            Box::new(BufReader::with_capacity(BUFFER, decoder))
+        } else {
+            Box::new(buffered)
+        };
+        Ok(Lines { name, bytes, line: Vec::new(), number: 0 })
+    }
+}
+
+fn open_file(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(|error| Error::io(path, error))?;
+    if file.metadata().is_ok_and(|meta| meta.is_dir()) {
+        return Err(Error::input("is a directory").at(path.display().to_string()).hint("name a trace file"));
+    }
+    Ok(file)
+}
+
+fn broken(name: &str, line: u64, error: io::Error) -> Error {
+    Error::input(format!("cannot read on: {error}"))
+        .at(format!("{name}:{line}"))
+        .hint("the file is truncated or damaged")
+        .source(error)
+}
+
+/// Lines with their numbers, one at a time in one buffer.
+pub(crate) struct Lines {
+    name: String,
+    bytes: Box<dyn BufRead>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl Lines {
+    /// Moves to the next line that is not blank. Tells whether there is one.
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        loop {
+            self.line.clear();
+            self.number += 1;
+            let mut limited = (&mut self.bytes).take(LONGEST_LINE + 1);
+            let read = limited.read_until(b'\n', &mut self.line);
+            let length = read.map_err(|error| broken(&self.name, self.number, error))? as u64;
+            if length == 0 {
+                return Ok(false);
+            }
+            if length > LONGEST_LINE {
+                let message = format!("line is longer than {} MiB", LONGEST_LINE >> 20);
+                return Err(Error::input(message).at(self.place()).hint("one request is one line of JSON"));
+            }
+            if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
+                self.line.drain(..BYTE_ORDER_MARK.len());
+            }
+            if !self.line.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The line without surrounding white space.
+    pub(crate) fn current(&self) -> &[u8] {
+        self.line.trim_ascii()
+    }
+
+    /// The number of the line read last.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// `file:line` of the line read last.
+    pub(crate) fn place(&self) -> String {
+        format!("{}:{}", self.name, self.number)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn lines_of(name: &str, bytes: &[u8]) -> Result<Vec<(u64, String)>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let mut lines = Input::File(path).lines()?;
+        let mut all = Vec::new();
+        while lines.next()? {
+            let text = String::from_utf8(lines.current().to_vec()).unwrap();
+            all.push((lines.number(), text));
+        }
+        Ok(all)
+    }
+
+    const TEXT: &[u8] = b"\xef\xbb\xbfa\r\n\n  \nb";
+
+    #[test]
+    fn plain_gzip_and_zstd_give_the_same_lines() {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(TEXT).unwrap();
+        let zstd = zstd::encode_all(TEXT, 1).unwrap();
+        let expected = vec![(1, "a".to_owned()), (4, "b".to_owned())];
+        assert_eq!(lines_of("t.jsonl", TEXT).unwrap(), expected);
+        assert_eq!(lines_of("t.jsonl.gz", &gzip.finish().unwrap()).unwrap(), expected);
+        assert_eq!(lines_of("t.jsonl.zst", &zstd).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_truncated_archive_is_an_error_with_its_line() {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(TEXT).unwrap();
+        let whole = gzip.finish().unwrap();
+        let error = lines_of("t.gz", &whole[..whole.len() - 9]).unwrap_err().to_string();
+        assert!(error.contains("t.gz:") && error.contains("truncated"), "{error}");
+    }
+
+    #[test]
+    fn an_endless_line_is_refused() {
+        let bytes = vec![b'x'; (LONGEST_LINE + 2) as usize];
+        let error = lines_of("long", &bytes).unwrap_err().to_string();
+        assert!(error.contains("long:1: line is longer than 64 MiB"), "{error}");
+    }
+}

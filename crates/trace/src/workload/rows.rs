@@ -1,0 +1,91 @@
+//! Checked rows, one at a time.
+
+use wavetank_model::{Error, Result};
+
+use super::{Options, Parse};
+use crate::Input;
+use crate::input::Lines;
+use crate::requests::mooncake::Row;
+
+/// Reads, parses and checks rows.
+pub(super) struct Rows {
+    lines: Lines,
+    parse: Parse,
+    pub(super) options: Options,
+    /// Inputs cut to what their ids cover.
+    pub(super) clamped: u64,
+}
+
+/// A row whose prompt is known to be sound.
+pub(super) struct Checked<'a> {
+    pub(super) row: Row<'a>,
+    pub(super) input_tokens: u32,
+    pub(super) line: u64,
+}
+
+impl Rows {
+    pub(super) fn open(input: &Input, options: &Options, parse: Parse) -> Result<Self> {
+        Ok(Self { lines: input.lines()?, parse, options: options.clone(), clamped: 0 })
+    }
+
+    /// The next row; an error carries its place.
+    pub(super) fn next(&mut self) -> Result<Option<Checked<'_>>> {
+        if !self.lines.next()? {
+            return Ok(None);
+        }
+        let line = self.lines.number();
+        let row = (self.parse)(self.lines.current()).map_err(|error| error.at(self.lines.place()))?;
+        let length = check(&row, &self.options).map_err(|error| error.at(self.lines.place()))?;
+        self.clamped += u64::from(length.clamped);
+        Ok(Some(Checked { row, input_tokens: length.tokens, line }))
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.lines.name()
+    }
+}
+
+struct InputLength {
+    tokens: u32,
+    clamped: bool,
+}
+
+/// What can be said of a row alone.
+fn check(row: &Row<'_>, options: &Options) -> Result<InputLength> {
+    for (key, value) in [("timestamp", row.timestamp), ("delay", row.delay)] {
+        if value.is_some_and(|ms| !ms.is_finite() || ms < 0.0) {
+            return Err(Error::input(format!("\"{key}\" is {}", value.unwrap_or_default()))
+                .hint(format!("\"{key}\" is milliseconds, not negative")));
+        }
+    }
+    if let Some(ids) = row.output_token_ids
+        && ids.0 != row.output_length as usize
+    {
+        return Err(Error::input(format!("\"output_token_ids\" has {} items", ids.0))
+            .hint(format!("\"output_length\" says {}", row.output_length)));
+    }
+    if row.hash_ids.is_empty() {
+        return Err(Error::input("\"hash_ids\" is empty").hint("a prompt has at least one block"));
+    }
+    input_length(row, options)
+}
+
+fn input_length(row: &Row<'_>, options: &Options) -> Result<InputLength> {
+    let (ids, per_id) = (row.hash_ids.len() as u64, u64::from(options.tokens_per_id));
+    let covered = u32::try_from(ids * per_id)
+        .map_err(|_| Error::input("\"hash_ids\" stand for more than 2^32 tokens"))?;
+    match row.input_length {
+        None => Ok(InputLength { tokens: covered, clamped: false }),
+        Some(0) => Err(Error::input("\"input_length\" is 0").hint("a prompt has at least one token")),
+        Some(tokens) if tokens <= covered => Ok(InputLength { tokens, clamped: false }),
+        Some(_) if options.clamp_input => Ok(InputLength { tokens: covered, clamped: true }),
+        Some(tokens) => {
+            let message = format!(
+                "\"input_length\" is {tokens}, but its {ids} hash ids of {per_id} tokens cover only {covered}"
+            );
+            Err(Error::input(message).hint(
+                "set --trace-block-size to the tokens per hash id of this trace, or cut such inputs with --clamp-input",
+            ))
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `bench replay`: the Mooncake conversation trace on simulated vLLM workers, the same ten times over, and
+//! one request alone, which is the cost of starting.
+
+use super::peer::Peer;
+use super::{Bench, Case, trace};
+
+pub(super) const BENCH: Bench = Bench {
+    name: "replay",
+    report_flag: "--report-json",
+    peer: Peer {
+        name: "ai-dynamo",
+        variable: "WAVETANK_PEER_DYNAMO",
+        folder: "dynamo",
+        module: "dynamo.replay",
+    },
+    cases,
+};
+
+fn cases() -> Result<Vec<Case>, String> {
+    let whole = trace::conversation()?;
+    let tenfold = trace::repeated(&whole, 10)?;
+    let first = trace::first_line(&whole)?;
+    Ok(vec![
+        Case { name: "trace, 1 worker", args: replay(&whole, "1"), against: None, peer_reps: 1 },
+        Case { name: "trace, 8 workers", args: replay(&whole, "8"), against: None, peer_reps: 1 },
+        Case {
+            name: "trace x10, 1 worker",
+            args: replay(&tenfold, "1"),
+            against: Some("trace, 1 worker"),
+            peer_reps: 0,
+        },
+        Case {
+            name: "trace x10, 8 workers",
+            args: replay(&tenfold, "8"),
+            against: Some("trace, 8 workers"),
+            peer_reps: 0,
+        },
+        Case { name: "start-up, 1 request", args: replay(&first, "1"), against: None, peer_reps: 3 },
+    ])
+}
+
+/// The trace's hash ids stand for 512 tokens each; the engine's blocks hold 64.
+fn replay(trace: &str, workers: &str) -> Vec<String> {
+    let engine = r#"{"block_size":64}"#;
+    let args = [trace, "--num-workers", workers, "--trace-block-size", "512", "--extra-engine-args", engine];
+    args.map(str::to_owned).to_vec()
+}
