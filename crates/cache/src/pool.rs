@@ -268,7 +268,9 @@ mod tests {
                 continue;
             }
             // Contents of one family share a prefix of 3 blocks with the even or odd families.
-            let content = |i: u8| BlockKey(1 + u64::from(i) * 1000 + u64::from(if i < 3 { family % 2 } else { family }));
+            let content = |i: u8| {
+                BlockKey(1 + u64::from(i) * 1000 + u64::from(if i < 3 { family % 2 } else { family }))
+            };
             pool.lookup((0..length).map(content), &mut hits);
             let found: Vec<u64> = (0..length)
                 .map_while(|i| plain.copies.iter().find(|c| c.1 == content(i).0).map(|c| c.0))

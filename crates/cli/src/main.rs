@@ -1,2 +1,40 @@
-//! stub
-fn main() {}
+//! The `wavetank` command: flags in, one verb, an exit code out.
+//!
+//! Exit codes: 0 done, 1 a check failed, 2 could not run, 130 interrupted with a partial result written.
+#![forbid(unsafe_code)]
+
+mod cmd;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A wave tank for LLM serving: recorded or synthetic traffic in, latency, throughput, cache reuse and the
+/// bottleneck out.
+#[derive(Parser)]
+#[command(name = "wavetank", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Replay a request trace or a synthetic load through simulated engines.
+    Replay(Box<cmd::replay::Flags>),
+    /// List formats, engines, routers, timing models and engine arguments.
+    List(cmd::list::Flags),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().verb {
+        Verb::Replay(flags) => cmd::replay::run(*flags),
+        Verb::List(flags) => cmd::list::run(&flags),
+    };
+    result.unwrap_or_else(|error| {
+        output::complain(&format!("error: {error}"));
+        ExitCode::from(2)
+    })
+}

@@ -86,8 +86,12 @@ pub enum RejectReason {
 
 impl RejectReason {
     /// Every reason, in the order of the enum.
-    pub const ALL: [Self; 4] =
-        [Self::PromptReachesModelLimit, Self::PromptExceedsCache, Self::PromptExceedsPass, Self::OutgrewCache];
+    pub const ALL: [Self; 4] = [
+        Self::PromptReachesModelLimit,
+        Self::PromptExceedsCache,
+        Self::PromptExceedsPass,
+        Self::OutgrewCache,
+    ];
 
     /// The name in reports.
     pub fn name(self) -> &'static str {

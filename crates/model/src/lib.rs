@@ -16,8 +16,8 @@ mod units;
 
 pub use error::{Error, ErrorKind, Result};
 pub use event::{RejectReason, ServeEvent, ServeSink, Sink};
-pub use in_flight::InFlight;
 pub use id::{RequestId, SessionId, WorkerId};
+pub use in_flight::InFlight;
 pub use prompt::{BlockKey, BlockKeys, Prompt};
 pub use registry::{Described, find};
 pub use request::{Labels, Opening, Priority, Request, Workload};

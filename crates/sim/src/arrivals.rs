@@ -78,7 +78,11 @@ impl<'w> Arrivals<'w> {
     fn next_ready(&self) -> Option<Ready> {
         let follow_up = self.follow_ups.peek().map(|&Reverse(ready)| ready);
         match self.load {
-            Load::Closed { concurrency, unit: ConcurrencyUnit::Requests } if self.in_flight >= concurrency => None,
+            Load::Closed { concurrency, unit: ConcurrencyUnit::Requests }
+                if self.in_flight >= concurrency =>
+            {
+                None
+            }
             _ => [self.next_opening(), follow_up].into_iter().flatten().min(),
         }
     }

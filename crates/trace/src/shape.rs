@@ -5,7 +5,8 @@ use crate::requests::mooncake::Row;
 /// Replaces every id by `depth` ids and every token by `depth` tokens: prompts get longer, sharing stays.
 pub fn expand_prefix_depth(row: &mut Row<'_>, depth: u32) {
     let depth_ids = u64::from(depth);
-    row.hash_ids = row.hash_ids.iter().flat_map(|&id| (0..depth_ids).map(move |i| id * depth_ids + i)).collect();
+    row.hash_ids =
+        row.hash_ids.iter().flat_map(|&id| (0..depth_ids).map(move |i| id * depth_ids + i)).collect();
     row.input_length = row.input_length.map(|tokens| tokens.saturating_mul(depth));
 }
 

@@ -1,1 +1,18 @@
-//! stub
+//! The wavetank library: what the command line does, as functions.
+//!
+//! A plan says everything a run depends on ([`Plan`], made and checked in `plan`); [`replay`] runs it.
+#![forbid(unsafe_code)]
+
+mod args;
+pub mod catalog;
+mod engine_args;
+mod json_arg;
+mod plan;
+mod replay;
+mod verdict;
+
+pub use args::ReplayArgs;
+pub use plan::{Plan, WorkloadPlan};
+pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
+pub use wavetank_model::{Error, ErrorKind, Result};
+pub use wavetank_sim::ConcurrencyUnit;

@@ -210,7 +210,8 @@ mod tests {
     #[test]
     fn aliases_mean_the_same() {
         let plain = parse(br#"{"timestamp":5,"input_length":3,"output_length":2,"hash_ids":[1],"delay":1}"#);
-        let alias = br#"{"created_time":5,"input_tokens":3,"output_tokens":2,"hash_ids":[1],"delay_ms":1,"x":0}"#;
+        let alias =
+            br#"{"created_time":5,"input_tokens":3,"output_tokens":2,"hash_ids":[1],"delay_ms":1,"x":0}"#;
         assert_eq!(plain.unwrap(), parse(alias).unwrap());
     }
 

@@ -52,7 +52,9 @@ impl Iterator for Times {
         self.last_ms = match self.process {
             Process::Constant { interval_ms } => self.count as f64 * interval_ms,
             _ if first => 0.0,
-            Process::Poisson { per_second } => self.last_ms + exponential(&mut self.draw) * 1000.0 / per_second,
+            Process::Poisson { per_second } => {
+                self.last_ms + exponential(&mut self.draw) * 1000.0 / per_second
+            }
             Process::Gamma { per_second, smoothness } => {
                 let mean = 1000.0 / per_second;
                 let gaps = Gamma::new(smoothness, mean / smoothness).expect("plans hold positive parameters");

@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 
-use wavetank_model::{
-    Error, Labels, Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload,
-};
+use wavetank_model::{Error, Labels, Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
 
 use super::rows::{Checked, Rows};
 use super::{Options, Starts, Survey, no_rows};

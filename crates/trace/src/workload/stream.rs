@@ -1,8 +1,6 @@
 //! Single-turn rows in the order of the file: memory is bounded by what is in flight.
 
-use wavetank_model::{
-    Labels, Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload,
-};
+use wavetank_model::{Labels, Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
 
 use super::Survey;
 use super::rows::{Checked, Rows};
@@ -23,8 +21,7 @@ impl Stream {
 
 impl Workload for Stream {
     fn open(&mut self) -> Result<Option<Opening>> {
-        let (tokens_per_id, speedup) =
-            (self.rows.options.tokens_per_id, self.rows.options.starts.speedup());
+        let (tokens_per_id, speedup) = (self.rows.options.tokens_per_id, self.rows.options.starts.speedup());
         let keep_names = self.rows.options.keep_names;
         let Some(Checked { row, input_tokens, line }) = self.rows.next()? else { return Ok(None) };
         let session = SessionId(self.opened);

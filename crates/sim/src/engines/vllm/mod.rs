@@ -11,7 +11,9 @@ mod stretch;
 use std::collections::VecDeque;
 
 use wavetank_cache::{BlockPool, Hits};
-use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId};
+use wavetank_model::{
+    Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
+};
 
 use super::{Engine, Entry, Horizon, Job, Passes};
 use crate::EngineConfig;
@@ -201,7 +203,8 @@ impl Vllm {
             self.pool.in_use(),
             self.pool.capacity()
         );
-        Error::new(ErrorKind::Stuck, message).hint("this is a defect of the simulator; please report the plan")
+        Error::new(ErrorKind::Stuck, message)
+            .hint("this is a defect of the simulator; please report the plan")
     }
 }
 

@@ -28,7 +28,10 @@ enum Turn {
 /// What may be done with the first waiting request.
 enum Gate {
     /// Start with this many cached and this many new tokens.
-    Admit { cached: u32, tokens: u32 },
+    Admit {
+        cached: u32,
+        tokens: u32,
+    },
     Reject(RejectReason),
     /// Not in this pass: others use its tokens.
     Wait,

@@ -35,12 +35,14 @@ fn l2_a_missing_input_length_is_all_that_the_ids_cover() {
 
 #[test]
 fn l2_large_ids_keep_their_identity_in_the_index() {
-    let row = |id: u64| format!(r#"{{"session_id":"{id}","timestamp":0,"output_length":1,"hash_ids":[{id}]}}"#);
+    let row =
+        |id: u64| format!(r#"{{"session_id":"{id}","timestamp":0,"output_length":1,"hash_ids":[{id}]}}"#);
     let (small, large) = (row(7), row((1 << 32) + 7));
-    let keys: Vec<BlockKey> = openings(&[&small, &large, &large.replace("\"session_id\"", "\"x\"")], &options())
-        .iter()
-        .map(|opening| opening.request.prompt.keys_from(0, 4).next().unwrap())
-        .collect();
+    let keys: Vec<BlockKey> =
+        openings(&[&small, &large, &large.replace("\"session_id\"", "\"x\"")], &options())
+            .iter()
+            .map(|opening| opening.request.prompt.keys_from(0, 4).next().unwrap())
+            .collect();
     assert_ne!(keys[0], keys[1]);
     assert_eq!(keys[1], keys[2]);
 }

@@ -1,0 +1,47 @@
+//! Data to standard output, words to standard error, reports to files.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use wavetank::{Error, Result};
+
+/// Prints data. A reader that went away is no error.
+pub(crate) fn say(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::new(wavetank::ErrorKind::Io, format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints words; if that fails there is nobody to tell.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// The file a report goes to: `given`, a timestamped name inside it if it is a directory, or that name here.
+pub(crate) fn report_path(given: Option<&Path>) -> PathBuf {
+    let stamped = || format!("wavetank_replay_report_{}.json", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"));
+    match given {
+        None => PathBuf::from(stamped()),
+        Some(path) if path.is_dir() => path.join(stamped()),
+        Some(path) => path.to_owned(),
+    }
+}
+
+/// Creates `path` and the directories above it, lets `content` fill it.
+pub(crate) fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let written = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
+        _ => Ok(()),
+    };
+    written.and_then(|()| File::create(path)).and_then(|file| content(&mut BufWriter::new(file))).map_err(
+        |error| {
+            Error::new(wavetank::ErrorKind::Io, format!("cannot write: {error}"))
+                .at(path.display().to_string())
+        },
+    )
+}

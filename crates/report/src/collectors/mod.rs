@@ -1,0 +1,4 @@
+//! Receivers of events: one file per question.
+
+pub mod records;
+pub mod serving;

@@ -1,0 +1,215 @@
+//! One record per request that ended, as the reference writes them (spec/replay.md 8.3).
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use wavetank_model::{InFlight, Nanos, RequestId, ServeEvent, Sink, WorkerId};
+
+/// One line of the per-request output. Times are milliseconds from the start of the simulation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Record {
+    /// `request_id` of the trace.
+    pub request_id: Option<String>,
+    /// `session_id` of the trace, or a name made from its position.
+    pub session_id: String,
+    /// Position within the session, from 0.
+    pub turn_index: u32,
+    /// The request's number, written as a UUID.
+    pub uuid: String,
+    /// When its waiting began.
+    pub arrival_time_ms: f64,
+    /// When an engine first took it.
+    pub first_admit_ms: Option<f64>,
+    /// When it ended.
+    pub terminal_time_ms: f64,
+    /// When its first token came.
+    pub first_token_ms: Option<f64>,
+    /// When its last token came.
+    pub last_token_ms: Option<f64>,
+    /// Arrival to first token.
+    pub ttft_ms: Option<f64>,
+    /// First to second token.
+    pub ttst_ms: Option<f64>,
+    /// Arrival to last token.
+    pub e2e_latency_ms: Option<f64>,
+    /// Mean gap between tokens.
+    pub itl_ms: Option<f64>,
+    /// Prompt tokens.
+    pub input_length: u32,
+    /// Tokens asked for.
+    pub requested_output_length: u32,
+    /// Tokens generated.
+    pub output_length: u32,
+    /// Prompt tokens found in the cache at first admission.
+    pub reused_input_tokens: u32,
+    /// The worker that served it.
+    pub decode_worker_idx: Option<u32>,
+    /// Every admission.
+    pub admission_history: Vec<Admission>,
+    /// How many there were.
+    pub admission_count: u32,
+    /// How many came after a preemption.
+    pub readmission_count: u32,
+    /// `completed` or `rejected`.
+    pub terminal_status: &'static str,
+    /// Why it was rejected.
+    pub rejection_reason: Option<&'static str>,
+}
+
+/// One admission of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Admission {
+    /// From 0.
+    pub admission_ordinal: u32,
+    /// When.
+    pub at_ms: f64,
+    /// Prompt tokens found in the cache.
+    pub reused_input_tokens: u32,
+    /// Whether it followed a preemption.
+    pub is_readmission: bool,
+}
+
+struct Open {
+    record: Record,
+    arrival: Nanos,
+    first_token: Nanos,
+    second_token: Option<Nanos>,
+    last_token: Nanos,
+}
+
+/// Collects records.
+#[derive(Default)]
+pub struct Records {
+    open: InFlight<Open>,
+    ended: Vec<(Nanos, RequestId, Record)>,
+}
+
+impl Records {
+    /// The records of all requests that ended, in order of arrival.
+    pub fn sorted(mut self) -> impl Iterator<Item = Record> {
+        self.ended.sort_by_key(|&(arrival, id, _)| (arrival, id));
+        self.ended.into_iter().map(|(_, _, record)| record)
+    }
+
+    /// Writes one compact JSON object per line.
+    pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
+        for record in self.sorted() {
+            serde_json::to_writer(&mut *out, &record)?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    }
+
+    fn admitted(&mut self, id: RequestId, worker: WorkerId, at: Nanos, reused: u32) {
+        let record = &mut live(&mut self.open, id).record;
+        let ordinal = record.admission_count;
+        if ordinal == 0 {
+            record.first_admit_ms = Some(at.as_ms());
+            record.reused_input_tokens = reused;
+        }
+        record.decode_worker_idx = Some(worker.0);
+        record.admission_count += 1;
+        record.readmission_count = ordinal;
+        record.admission_history.push(Admission {
+            admission_ordinal: ordinal,
+            at_ms: at.as_ms(),
+            reused_input_tokens: reused,
+            is_readmission: ordinal > 0,
+        });
+    }
+
+    fn emitted(&mut self, start: Nanos, steps: &[Nanos], requests: &[RequestId]) {
+        let first_end = start + steps[0];
+        let end = start + steps.iter().copied().sum();
+        for &id in requests {
+            let open = live(&mut self.open, id);
+            match open.record.output_length {
+                0 => {
+                    open.first_token = first_end;
+                    open.second_token = steps.get(1).map(|&step| first_end + step);
+                }
+                1 => open.second_token = Some(first_end),
+                _ => {}
+            }
+            open.record.output_length += steps.len() as u32;
+            open.last_token = end;
+        }
+    }
+
+    fn end(&mut self, id: RequestId, at: Nanos, status: &'static str, reason: Option<&'static str>) {
+        let Open { mut record, arrival, first_token, second_token, last_token } =
+            self.open.remove(id).expect("a request ends once");
+        record.terminal_time_ms = at.as_ms();
+        record.terminal_status = status;
+        record.rejection_reason = reason;
+        if record.output_length > 0 {
+            record.first_token_ms = Some(first_token.as_ms());
+            record.last_token_ms = Some(last_token.as_ms());
+            record.ttft_ms = Some(first_token.since(arrival).as_ms());
+            record.e2e_latency_ms = Some(last_token.since(arrival).as_ms());
+        }
+        record.ttst_ms = second_token.map(|second| (second - first_token).as_ms());
+        if record.output_length > 1 {
+            record.itl_ms = Some((last_token - first_token).as_ms() / f64::from(record.output_length - 1));
+        }
+        self.ended.push((arrival, id, record));
+    }
+}
+
+fn live(open: &mut InFlight<Open>, id: RequestId) -> &mut Open {
+    open.value_mut(id).expect("events of a request come between its arrival and its end")
+}
+
+/// A record of which nothing is known but the request.
+fn opened(id: RequestId, at: Nanos, request: &wavetank_model::Request) -> Record {
+    let labels = request.labels.as_deref();
+    Record {
+        request_id: labels.and_then(|labels| labels.request.clone()),
+        session_id: labels.map_or_else(|| format!("session_{}", request.session.0), |l| l.session.clone()),
+        turn_index: request.turn,
+        uuid: format!("00000000-0000-0000-0000-{:012x}", u64::from(id.0) + 1),
+        arrival_time_ms: at.as_ms(),
+        first_admit_ms: None,
+        terminal_time_ms: 0.0,
+        first_token_ms: None,
+        last_token_ms: None,
+        ttft_ms: None,
+        ttst_ms: None,
+        e2e_latency_ms: None,
+        itl_ms: None,
+        input_length: request.prompt.tokens(),
+        requested_output_length: request.output_tokens,
+        output_length: 0,
+        reused_input_tokens: 0,
+        decode_worker_idx: None,
+        admission_history: Vec::new(),
+        admission_count: 0,
+        readmission_count: 0,
+        terminal_status: "",
+        rejection_reason: None,
+    }
+}
+
+impl Sink<ServeEvent<'_>> for Records {
+    fn record(&mut self, event: &ServeEvent<'_>) {
+        match *event {
+            ServeEvent::RequestArrived { request, at, details } => {
+                let record = opened(request, at, details);
+                let (first_token, last_token) = (Nanos::ZERO, Nanos::ZERO);
+                self.open.insert(
+                    request,
+                    Open { record, arrival: at, first_token, second_token: None, last_token },
+                );
+            }
+            ServeEvent::RequestAdmitted { request, worker, at, reused_tokens } => {
+                self.admitted(request, worker, at, reused_tokens);
+            }
+            ServeEvent::RequestPreempted { .. } => {}
+            ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
+            ServeEvent::RequestCompleted { request, at, .. } => self.end(request, at, "completed", None),
+            ServeEvent::RequestRejected { request, at, reason, .. } => {
+                self.end(request, at, "rejected", Some(reason.name()));
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The headline numbers of a serving run: latency, throughput, reuse, goodput (spec/replay.md 8).
+
+use serde::{Deserialize, Serialize};
+use wavetank_model::{InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, Sink};
+
+use crate::summary::{Counts, Summary};
+use crate::{Gaps, Moments, Samples};
+
+/// Bounds a request must keep to be good, all inclusive; `None` is no bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sla {
+    /// Time to the first token.
+    pub ttft_ms: Option<f64>,
+    /// Mean time between tokens.
+    pub itl_ms: Option<f64>,
+    /// Time to the last token.
+    pub e2e_ms: Option<f64>,
+}
+
+impl Sla {
+    /// Whether any bound is set.
+    pub fn is_set(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Without tokens there is nothing to hold a token bound against: such a request is good only when the
+    /// end-to-end bound is the only one.
+    fn holds(&self, ended: &Ended) -> bool {
+        let within = |bound: Option<f64>, value: Option<f64>| match (bound, value) {
+            (Some(bound), Some(value)) => value <= bound,
+            _ => true,
+        };
+        let countable = ended.ttft_ms.is_some() || (self.ttft_ms.is_none() && self.itl_ms.is_none());
+        countable
+            && within(self.ttft_ms, ended.ttft_ms)
+            && within(self.itl_ms, ended.tpot_ms)
+            && within(self.e2e_ms, Some(ended.e2e_ms))
+    }
+}
+
+/// A completed request in the units of the report.
+struct Ended {
+    ttft_ms: Option<f64>,
+    tpot_ms: Option<f64>,
+    e2e_ms: f64,
+}
+
+/// What is known of a request that has not ended.
+struct Progress {
+    arrival: Nanos,
+    first_admit: Option<Nanos>,
+    first_token: Nanos,
+    last_token: Nanos,
+    second_gap: Option<Nanos>,
+    tokens: u32,
+    input_tokens: u32,
+    first_reuse: u32,
+    best_reuse: u32,
+}
+
+/// Collects the summary of a run.
+#[derive(Default)]
+pub struct Serving {
+    sla: Sla,
+    in_flight: InFlight<Progress>,
+    counts: Counts,
+    ttft_ms: Samples,
+    ttst_ms: Samples,
+    tpot_ms: Samples,
+    e2e_ms: Samples,
+    gaps: Gaps,
+    queue_ms: Moments,
+    prefill_ms: Moments,
+    decode_ms: Moments,
+    last_completion: Nanos,
+    input_tokens: u64,
+    output_tokens: u64,
+    first_reuse: u64,
+    best_reuse: u64,
+    good_requests: u64,
+    good_tokens: u64,
+}
+
+impl Serving {
+    /// A collector that judges requests by `sla`.
+    pub fn judging(sla: Sla) -> Self {
+        Self { sla, ..Self::default() }
+    }
+
+    /// The numbers of everything recorded.
+    pub fn summary(self) -> Summary {
+        Summary {
+            goodput: self.sla.is_set().then_some((self.good_requests, self.good_tokens)),
+            counts: self.counts,
+            duration: self.last_completion,
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            reused_tokens: self.best_reuse,
+            first_reused_tokens: self.first_reuse,
+            itl_ms: self.gaps.spans_ms(),
+            rate_per_user: self.gaps.rates(),
+            ttft_ms: self.ttft_ms.distribution(),
+            ttst_ms: self.ttst_ms.distribution(),
+            tpot_ms: self.tpot_ms.distribution(),
+            e2e_ms: self.e2e_ms.distribution(),
+            mean_queue_ms: self.queue_ms.mean_and_deviation().0,
+            mean_prefill_ms: self.prefill_ms.mean_and_deviation().0,
+            mean_decode_ms: self.decode_ms.mean_and_deviation().0,
+        }
+    }
+
+    fn arrived(&mut self, id: RequestId, arrival: Nanos, request: &Request) {
+        self.counts.arrived += 1;
+        let progress = Progress {
+            arrival,
+            first_admit: None,
+            first_token: Nanos::ZERO,
+            last_token: Nanos::ZERO,
+            second_gap: None,
+            tokens: 0,
+            input_tokens: request.prompt.tokens(),
+            first_reuse: 0,
+            best_reuse: 0,
+        };
+        self.in_flight.insert(id, progress);
+    }
+
+    fn admitted(&mut self, id: RequestId, at: Nanos, reused: u32) {
+        let progress = live(&mut self.in_flight, id);
+        if progress.first_admit.is_none() {
+            progress.first_admit = Some(at);
+            progress.first_reuse = reused;
+        } else {
+            self.counts.readmissions += 1;
+        }
+        progress.best_reuse = progress.best_reuse.max(reused);
+    }
+
+    /// One token per request and step. All but a request's first token close a gap; within a run every gap is
+    /// a step, so the run is recorded by step and not by request.
+    fn emitted(&mut self, start: Nanos, steps: &[Nanos], requests: &[RequestId]) {
+        let first_end = start + steps[0];
+        let end = start + steps.iter().copied().sum();
+        let mut in_step = 0;
+        for &id in requests {
+            let progress = live(&mut self.in_flight, id);
+            match progress.tokens {
+                0 => progress.first_token = first_end,
+                _ if progress.last_token == start => in_step += 1,
+                _ => self.gaps.record(first_end - progress.last_token, 1),
+            }
+            if progress.second_gap.is_none() {
+                progress.second_gap = match (progress.tokens, steps.get(1)) {
+                    (0, second) => second.copied(),
+                    _ => Some(first_end - progress.last_token),
+                };
+            }
+            progress.tokens += steps.len() as u32;
+            progress.last_token = end;
+        }
+        if in_step > 0 {
+            self.gaps.record(steps[0], in_step);
+        }
+        for &step in &steps[1..] {
+            self.gaps.record(step, requests.len() as u64);
+        }
+    }
+
+    fn completed(&mut self, id: RequestId, at: Nanos) {
+        let progress = self.in_flight.remove(id).expect("a request completes once");
+        self.counts.completed += 1;
+        self.last_completion = self.last_completion.max(at);
+        self.input_tokens += u64::from(progress.input_tokens);
+        self.output_tokens += u64::from(progress.tokens);
+        self.first_reuse += u64::from(progress.first_reuse);
+        self.best_reuse += u64::from(progress.best_reuse);
+        let ended = self.latencies(&progress, at);
+        if self.sla.holds(&ended) {
+            self.good_requests += 1;
+            self.good_tokens += u64::from(progress.tokens);
+        }
+    }
+
+    /// Records the latencies of a completed request; one without tokens has only its end.
+    fn latencies(&mut self, progress: &Progress, at: Nanos) -> Ended {
+        let Progress { arrival, first_token, last_token, tokens, .. } = *progress;
+        if tokens == 0 {
+            return Ended { ttft_ms: None, tpot_ms: None, e2e_ms: at.since(arrival).as_ms() };
+        }
+        let ttft_ms = first_token.since(arrival).as_ms();
+        let e2e_ms = last_token.since(arrival).as_ms();
+        let decode = last_token - first_token;
+        let tpot_ms = (tokens > 1).then(|| decode.as_ms() / f64::from(tokens - 1));
+        self.ttft_ms.record(ttft_ms);
+        self.e2e_ms.record(e2e_ms);
+        tpot_ms.into_iter().for_each(|ms| self.tpot_ms.record(ms));
+        progress.second_gap.into_iter().for_each(|gap| self.ttst_ms.record(gap.as_ms()));
+        let admitted = progress.first_admit.expect("tokens come after admission");
+        self.queue_ms.record(admitted.since(arrival).as_ms(), 1);
+        self.prefill_ms.record((first_token - admitted).as_ms(), 1);
+        self.decode_ms.record(decode.as_ms(), 1);
+        Ended { ttft_ms: Some(ttft_ms), tpot_ms, e2e_ms }
+    }
+
+    fn rejected(&mut self, id: RequestId, reason: RejectReason) {
+        self.in_flight.remove(id).expect("a request is rejected once");
+        *self.counts.rejected.entry(reason).or_default() += 1;
+    }
+}
+
+fn live(in_flight: &mut InFlight<Progress>, id: RequestId) -> &mut Progress {
+    in_flight.value_mut(id).expect("events of a request come between its arrival and its end")
+}
+
+impl Sink<ServeEvent<'_>> for Serving {
+    fn record(&mut self, event: &ServeEvent<'_>) {
+        match *event {
+            ServeEvent::RequestArrived { request, at, details } => self.arrived(request, at, details),
+            ServeEvent::RequestAdmitted { request, at, reused_tokens, .. } => {
+                self.admitted(request, at, reused_tokens);
+            }
+            ServeEvent::RequestPreempted { .. } => self.counts.preemptions += 1,
+            ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
+            ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),
+            ServeEvent::RequestRejected { request, reason, .. } => self.rejected(request, reason),
+        }
+    }
+}

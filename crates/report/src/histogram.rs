@@ -1,0 +1,105 @@
+//! Counts in logarithmic buckets: 2048 per octave, so a bucket's middle is within 0.025 % of its values.
+
+/// Sub-buckets per octave, as a power of two. Values below 2^11 have a bucket of their own.
+const BITS: u32 = 11;
+const PER_OCTAVE: usize = 1 << BITS;
+
+/// A weighted histogram of whole numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+}
+
+impl Histogram {
+    /// Adds `weight` occurrences of `value`.
+    pub fn record(&mut self, value: u64, weight: u64) {
+        let bucket = bucket_of(value);
+        if bucket >= self.counts.len() {
+            self.counts.resize((bucket / PER_OCTAVE + 1) * PER_OCTAVE, 0);
+        }
+        self.counts[bucket] += weight;
+        self.total += weight;
+    }
+
+    /// How many values were recorded.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// How many of them were zero.
+    pub fn zeros(&self) -> u64 {
+        self.counts.first().copied().unwrap_or(0)
+    }
+
+    /// The value of rank `rank` (from 0, ascending), to the middle of its bucket.
+    pub fn at_rank(&self, rank: u64) -> f64 {
+        let mut before = 0;
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            before += count;
+            if before > rank {
+                return middle_of(bucket);
+            }
+        }
+        0.0
+    }
+}
+
+fn bucket_of(value: u64) -> usize {
+    let exponent = (value | (PER_OCTAVE as u64 - 1)).ilog2();
+    if exponent < BITS {
+        return value as usize;
+    }
+    let shift = exponent - BITS;
+    ((shift as usize) << BITS) + (value >> shift) as usize
+}
+
+fn middle_of(bucket: usize) -> f64 {
+    let octave = bucket >> BITS;
+    if octave < 2 {
+        return bucket as f64;
+    }
+    let shift = octave as u32 - 1;
+    let low = ((bucket & (PER_OCTAVE - 1)) as u64 + PER_OCTAVE as u64) << shift;
+    low as f64 + ((1u64 << shift) - 1) as f64 / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_bucket_is_as_narrow_as_promised(value in 0u64..(1 << 50)) {
+            let middle = middle_of(bucket_of(value));
+            prop_assert!((middle - value as f64).abs() <= value as f64 * 0.00025);
+        }
+
+        #[test]
+        fn buckets_keep_the_order(a in 0u64..(1 << 50), b in 0u64..(1 << 50)) {
+            prop_assert_eq!(a.cmp(&b) as i32 * (bucket_of(a).cmp(&bucket_of(b)) as i32) >= 0, true);
+        }
+
+        #[test]
+        fn ranks_agree_with_a_sorted_list(mut values in proptest::collection::vec(0u64..5_000_000, 1..200)) {
+            let mut histogram = Histogram::default();
+            for &value in &values {
+                histogram.record(value, 1);
+            }
+            values.sort_unstable();
+            for (rank, &value) in values.iter().enumerate() {
+                let found = histogram.at_rank(rank as u64);
+                prop_assert!((found - value as f64).abs() <= value as f64 * 0.00025);
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_meet() {
+        for value in [2047, 2048, 4095, 4096, (1 << 20) - 1, 1 << 20] {
+            assert_eq!(bucket_of(value + 1) - bucket_of(value), usize::from(value < 4096 || value % 2 == 1));
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Numbers as text.
+
+pub mod json;
+pub mod table;

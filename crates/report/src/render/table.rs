@@ -1,0 +1,84 @@
+//! The summary table on standard output (spec/replay.md 1.4).
+
+use comfy_table::{CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
+
+use crate::{Distribution, Summary};
+
+/// Heavy rules around the heading, light ones below it.
+const FRAME: TableStyle = TableStyle::new()
+    .top_border(LineStyle::new('┏', '━', '┳', '┓'))
+    .header_lines(ContentLineStyle::new('┃', '┃', '┃'))
+    .header_separator(LineStyle::new('┡', '━', '╇', '┩'))
+    .content_lines(ContentLineStyle::new('│', '│', '│'))
+    .bottom_border(LineStyle::new('└', '─', '┴', '┘'));
+const COLUMNS: [&str; 8] = ["Metric", "avg", "min", "max", "p99", "p90", "p75", "std"];
+
+/// The table of a serving run.
+pub fn serving(summary: &Summary) -> String {
+    let mut table = framed(&COLUMNS);
+    let distributions = [
+        ("Time to First Token (ms)", &summary.ttft_ms),
+        ("Time to Second Token (ms)", &summary.ttst_ms),
+        ("Request Latency (ms)", &summary.e2e_ms),
+        ("Inter Token Latency (ms)", &summary.itl_ms),
+        ("Output Token Throughput Per User (tokens/sec/user)", &summary.rate_per_user),
+    ];
+    for (name, values) in distributions {
+        table.add_row(cells(name, values));
+    }
+    let single = [
+        ("Output Token Throughput (tokens/sec)", summary.output_tokens_per_second()),
+        ("Request Throughput (requests/sec)", summary.requests_per_second()),
+        ("Request Count (requests)", summary.counts.completed as f64),
+    ];
+    for (name, value) in single {
+        let mut row = vec![name.to_owned(), number(value)];
+        row.resize(COLUMNS.len(), "N/A".to_owned());
+        table.add_row(row);
+    }
+    table.to_string()
+}
+
+/// A table whose first column is left-justified, the others right.
+fn framed(columns: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(FRAME).set_header(columns);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn cells(name: &str, values: &Distribution) -> Vec<String> {
+    let Distribution { mean, min, max, p99, p90, p75, std, .. } = *values;
+    let numbers = [mean, min, max, p99, p90, p75, std].map(number);
+    [name.to_owned()].into_iter().chain(numbers).collect()
+}
+
+/// Two decimals and thousands separators.
+pub fn number(value: f64) -> String {
+    let text = format!("{:.2}", value.abs());
+    let (whole, decimals) = text.split_once('.').unwrap_or((&text, "00"));
+    let mut grouped = String::new();
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{grouped}.{decimals}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(number(0.0), "0.00");
+        assert_eq!(number(999.999), "1,000.00");
+        assert_eq!(number(-1_234_567.891), "-1,234,567.89");
+        assert_eq!(number(123.4), "123.40");
+    }
+}

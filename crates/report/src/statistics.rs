@@ -1,0 +1,206 @@
+//! Distributions: exact ones of values per request, bucketed ones of values per token.
+
+use wavetank_model::Nanos;
+
+use crate::Histogram;
+
+/// What a report says about a distribution; all zero when there is nothing in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Distribution {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// 50th percentile.
+    pub median: f64,
+    /// 75th percentile.
+    pub p75: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Population standard deviation.
+    pub std: f64,
+}
+
+impl Distribution {
+    fn of(count: u64, moments: &Moments, at_rank: impl Fn(u64) -> f64) -> Self {
+        if count == 0 {
+            return Self::default();
+        }
+        let percentile = |p: f64| at_rank(((count - 1) as f64 * p / 100.0).round() as u64);
+        let (mean, std) = moments.mean_and_deviation();
+        Self {
+            mean,
+            min: moments.min,
+            max: moments.max,
+            median: percentile(50.0),
+            p75: percentile(75.0),
+            p90: percentile(90.0),
+            p95: percentile(95.0),
+            p99: percentile(99.0),
+            std,
+        }
+    }
+}
+
+/// Count, extremes, mean and deviation of a weighted stream; sums are taken about the first value, so that a
+/// narrow distribution far from zero keeps its digits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moments {
+    count: u64,
+    origin: f64,
+    sum: f64,
+    squares: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Moments {
+    /// Adds `weight` occurrences of `value`.
+    pub fn record(&mut self, value: f64, weight: u64) {
+        if self.count == 0 {
+            (self.origin, self.min, self.max) = (value, value, value);
+        }
+        let (offset, times) = (value - self.origin, weight as f64);
+        self.count += weight;
+        self.sum += offset * times;
+        self.squares += offset * offset * times;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// How many values.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Mean and population standard deviation; zero without values.
+    pub fn mean_and_deviation(&self) -> (f64, f64) {
+        if self.count == 0 {
+            return (0.0, 0.0);
+        }
+        let count = self.count as f64;
+        let offset = self.sum / count;
+        let variance = self.squares / count - offset * offset;
+        (self.origin + offset, variance.max(0.0).sqrt())
+    }
+}
+
+/// Values of which every one is kept: percentiles are exact, by nearest rank.
+#[derive(Clone, Debug, Default)]
+pub struct Samples(Vec<f64>);
+
+impl Samples {
+    /// Adds a value.
+    pub fn record(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    /// How many values.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sorts and describes them; the order in which they came does not matter.
+    pub fn distribution(mut self) -> Distribution {
+        self.0.sort_unstable_by(f64::total_cmp);
+        let mut moments = Moments::default();
+        for &value in &self.0 {
+            moments.record(value, 1);
+        }
+        Distribution::of(self.0.len() as u64, &moments, |rank| self.0[rank as usize])
+    }
+}
+
+/// Gaps between consecutive tokens, and what they mean as tokens per second for the one who reads them.
+#[derive(Clone, Debug, Default)]
+pub struct Gaps {
+    histogram: Histogram,
+    spans_ms: Moments,
+    rates: Moments,
+}
+
+impl Gaps {
+    /// Adds `weight` gaps of `span`. A zero gap has no rate.
+    pub fn record(&mut self, span: Nanos, weight: u64) {
+        self.histogram.record(span.0, weight);
+        let ms = span.as_ms();
+        self.spans_ms.record(ms, weight);
+        if span > Nanos::ZERO {
+            self.rates.record(1000.0 / ms, weight);
+        }
+    }
+
+    /// Milliseconds between tokens.
+    pub fn spans_ms(&self) -> Distribution {
+        let Moments { min, max, .. } = self.spans_ms;
+        let at_rank = |rank| (self.histogram.at_rank(rank) / 1e6).clamp(min, max);
+        Distribution::of(self.histogram.total(), &self.spans_ms, at_rank)
+    }
+
+    /// Tokens per second, over the gaps that are not zero: the longest gap is the lowest rate.
+    pub fn rates(&self) -> Distribution {
+        let Moments { min, max, .. } = self.rates;
+        let last = self.histogram.total().saturating_sub(1);
+        let at_rank = |rank| (1e9 / self.histogram.at_rank(last - rank)).clamp(min, max);
+        Distribution::of(self.histogram.total() - self.histogram.zeros(), &self.rates, at_rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) {
+        assert!((a - b).abs() <= 5e-4 * b.abs(), "{a} {b}");
+    }
+
+    #[test]
+    fn percentiles_are_nearest_ranks() {
+        let mut samples = Samples::default();
+        for value in [4.0, 1.0, 3.0, 2.0] {
+            samples.record(value);
+        }
+        let found = samples.distribution();
+        // (n - 1) p: 1.5 rounds away from zero, 2.25 down, 2.7 up.
+        assert_eq!((found.median, found.p75, found.p90, found.p99), (3.0, 3.0, 4.0, 4.0));
+        assert_eq!((found.mean, found.min, found.max), (2.5, 1.0, 4.0));
+        close(found.std, 1.25f64.sqrt());
+        assert_eq!(Samples::default().distribution(), Distribution::default());
+    }
+
+    #[test]
+    fn gaps_give_spans_and_rates() {
+        let mut gaps = Gaps::default();
+        for (ms, weight) in [(2.0, 1), (3.0, 1), (0.0, 2)] {
+            gaps.record(Nanos::from_ms(ms), weight);
+        }
+        let (spans, rates) = (gaps.spans_ms(), gaps.rates());
+        close(spans.mean, 1.25);
+        assert_eq!((spans.min, spans.max), (0.0, 3.0));
+        close(spans.median, 2.0);
+        close(rates.mean, (500.0 + 1000.0 / 3.0) / 2.0);
+        close(rates.median, 500.0);
+        close(rates.min, 333.333_333);
+    }
+
+    #[test]
+    fn a_narrow_distribution_keeps_its_deviation() {
+        let mut moments = Moments::default();
+        for i in 0..1000 {
+            moments.record(1e9 + f64::from(i % 2), 1000);
+        }
+        let (mean, deviation) = moments.mean_and_deviation();
+        assert_eq!((mean, deviation), (1e9 + 0.5, 0.5));
+    }
+}

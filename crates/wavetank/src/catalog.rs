@@ -1,0 +1,74 @@
+//! Every table of choices, for `wavetank list`.
+
+use wavetank_model::{Described, Error, Result};
+use wavetank_sim::{engines, routers, timing};
+use wavetank_trace::requests;
+
+pub use crate::engine_args::KEYS as ENGINE_ARGS;
+
+/// A table of choices by its name.
+pub struct Kind {
+    /// As typed after `wavetank list`.
+    pub name: &'static str,
+    /// What is chosen.
+    pub about: &'static str,
+    rows: fn() -> Vec<Choice>,
+}
+
+/// One row of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// As typed.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+}
+
+impl Kind {
+    /// Its rows.
+    pub fn rows(&self) -> Vec<Choice> {
+        (self.rows)()
+    }
+}
+
+fn rows<T: Described>(table: &[T]) -> Vec<Choice> {
+    table.iter().map(|row| Choice { name: row.name(), about: row.about() }).collect()
+}
+
+/// Every kind, alphabetical.
+pub const KINDS: &[Kind] = &[
+    Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(ENGINE_ARGS) },
+    Kind { name: "engines", about: "engine_type in the engine arguments", rows: || rows(engines::ALL) },
+    Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
+    Kind { name: "routers", about: "--router-mode", rows: || rows(routers::ALL) },
+    Kind { name: "timing", about: "timing in the engine arguments", rows: || rows(timing::ALL) },
+];
+
+/// The kind called `name`.
+pub fn kind(name: &str) -> Result<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+        let known: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
+        Error::usage(format!("unknown kind \"{name}\"")).hint(format!("known: {}", known.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_is_described() {
+        for kind in KINDS {
+            assert!(!kind.rows().is_empty(), "{}", kind.name);
+            assert!(kind.rows().iter().all(|row| !row.about.is_empty()), "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn tables_of_plugins_are_alphabetical() {
+        for kind in KINDS.iter().filter(|kind| kind.name != "engine-args") {
+            assert!(kind.rows().is_sorted_by_key(|row| row.name), "{}", kind.name);
+        }
+        assert!(KINDS.is_sorted_by_key(|kind| kind.name));
+    }
+}

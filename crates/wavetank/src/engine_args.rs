@@ -1,0 +1,414 @@
+//! The JSON of `--extra-engine-args` (spec/engine.md 2): every key is a row of [`KEYS`].
+//!
+//! All offenders are reported together. Keys that are known but change nothing here are noted as warnings.
+
+use serde_json::{Map, Value};
+use wavetank_model::{Described, Error, ErrorKind, Result, find};
+use wavetank_sim::timing::{self, TimingConfig};
+use wavetank_sim::{EngineConfig, PreemptionMode, engines};
+
+/// A key of the engine arguments.
+pub struct Key {
+    /// As written in JSON.
+    pub name: &'static str,
+    /// One line for `wavetank list engine-args`.
+    pub about: &'static str,
+    null: Null,
+    effect: Effect,
+}
+
+impl Described for Key {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn about(&self) -> &'static str {
+        self.about
+    }
+}
+
+/// What `null` means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Null {
+    /// A wrong value.
+    Wrong,
+    /// As if the key were not there.
+    Absent,
+    /// No limit.
+    Unlimited,
+}
+
+type Check = fn(&Value) -> Result<(), String>;
+
+enum Effect {
+    /// Changes the engine.
+    Sets(fn(&mut EngineConfig, &Value) -> Result<(), String>),
+    /// Is checked and changes nothing, for the reason given.
+    Inert(Check, &'static str),
+    /// Is accepted only when it asks for what is done anyway.
+    Only(Check),
+    /// Belongs to a part this release does not have.
+    Unavailable(&'static str),
+}
+
+/// Builds the engine from typed arguments; warnings go to `notes`.
+pub(crate) fn engine(args: &Map<String, Value>, flag: &str, notes: &mut Vec<String>) -> Result<EngineConfig> {
+    let mut config = EngineConfig::default();
+    let mut findings = Vec::new();
+    for (name, value) in args {
+        match KEYS.iter().find(|key| key.name == name) {
+            None => findings.push(format!("unknown key \"{name}\"")),
+            Some(key) => {
+                if let Err(finding) = apply(key, value, &mut config, flag, notes) {
+                    findings.push(format!("\"{name}\": {finding}"));
+                }
+            }
+        }
+    }
+    match Error::of_all(ErrorKind::Usage, "engine arguments", &findings) {
+        Some(error) => Err(error.at(flag).hint("`wavetank list engine-args -v` shows every key")),
+        None => Ok(config),
+    }
+}
+
+fn apply(
+    key: &Key,
+    value: &Value,
+    config: &mut EngineConfig,
+    flag: &str,
+    notes: &mut Vec<String>,
+) -> Result<(), String> {
+    if value.is_null() && key.null != Null::Unlimited {
+        return if key.null == Null::Absent { Ok(()) } else { Err("must not be null".to_owned()) };
+    }
+    match key.effect {
+        Effect::Sets(set) => set(config, value),
+        Effect::Only(check) => check(value),
+        Effect::Unavailable(what) => Err(format!("{what} is not available in this release")),
+        Effect::Inert(check, why) => {
+            check(value)?;
+            notes.push(format!("{flag}: \"{}\" has no effect: {why}", key.name));
+            Ok(())
+        }
+    }
+}
+
+const fn sets(
+    name: &'static str,
+    about: &'static str,
+    set: fn(&mut EngineConfig, &Value) -> Result<(), String>,
+) -> Key {
+    Key { name, about, null: Null::Wrong, effect: Effect::Sets(set) }
+}
+
+const fn limit(
+    name: &'static str,
+    about: &'static str,
+    set: fn(&mut EngineConfig, &Value) -> Result<(), String>,
+) -> Key {
+    Key { name, about, null: Null::Unlimited, effect: Effect::Sets(set) }
+}
+
+const fn only(name: &'static str, about: &'static str, check: Check) -> Key {
+    Key { name, about, null: Null::Wrong, effect: Effect::Only(check) }
+}
+
+const fn inert(name: &'static str, check: Check, why: &'static str) -> Key {
+    Key { name, about: why, null: Null::Absent, effect: Effect::Inert(check, why) }
+}
+
+const fn unavailable(name: &'static str, what: &'static str) -> Key {
+    Key {
+        name,
+        about: "not available in this release",
+        null: Null::Absent,
+        effect: Effect::Unavailable(what),
+    }
+}
+
+const LIVE: &str = "it concerns live workers, not replay";
+const DISAGGREGATED: &str = "it concerns disaggregated workers";
+const CAPACITY: &str = "num_gpu_blocks is not estimated from memory";
+const AIC: &str = "the \"aic\" timing model";
+const TIERS: &str = "a host or storage tier below the GPU cache";
+
+/// Every key, alphabetical within its kind. `wavetank list engine-args` prints this table.
+pub const KEYS: &[Key] = &[
+    sets("block_size", "tokens per KV block, 2 or more; 0 and default: 64", |config, value| {
+        config.block_size = match uint(value)? {
+            0 => EngineConfig::default().block_size,
+            1 => return Err("must be 2 or more".to_owned()),
+            tokens => tokens,
+        };
+        Ok(())
+    }),
+    sets("decode_speedup_ratio", "divides decode time further (1.0)", |config, value| {
+        config.decode_speedup_ratio = not_negative(value)?;
+        Ok(())
+    }),
+    only("dp_size", "data-parallel ranks; must be 1", |value| match uint(value)? {
+        1 => Ok(()),
+        ranks => Err(format!("must be 1 in replay, not {ranks}")),
+    }),
+    sets("enable_chunked_prefill", "whether a prompt may span passes (true)", |config, value| {
+        config.enable_chunked_prefill = boolean(value)?;
+        Ok(())
+    }),
+    sets("enable_prefix_caching", "whether requests share computed blocks (true)", |config, value| {
+        config.enable_prefix_caching = boolean(value)?;
+        Ok(())
+    }),
+    sets("engine_type", "a row of `wavetank list engines` (vllm)", |config, value| {
+        config.engine_type = engine_type(text(value)?)?;
+        Ok(())
+    }),
+    only("is_decode", "older form of worker_type; must be false", |value| role_flag(value, "decode")),
+    only("is_prefill", "older form of worker_type; must be false", |value| role_flag(value, "prefill")),
+    limit(
+        "max_model_len",
+        "prompts this long are rejected, outputs end there (no limit)",
+        |config, value| {
+            config.max_model_len = bound(value)?;
+            Ok(())
+        },
+    ),
+    limit("max_num_batched_tokens", "tokens per pass (8192); null: no limit", |config, value| {
+        config.max_num_batched_tokens = bound(value)?;
+        Ok(())
+    }),
+    limit("max_num_seqs", "running requests (256); null: no limit", |config, value| {
+        config.max_num_seqs = bound(value)?;
+        Ok(())
+    }),
+    sets("num_gpu_blocks", "KV blocks of a worker (16384)", |config, value| {
+        config.num_gpu_blocks = at_least_one(value)?;
+        Ok(())
+    }),
+    sets("preemption_mode", "who gives up its blocks: lifo or fifo (lifo)", |config, value| {
+        config.preemption_mode = match text(value)? {
+            "lifo" => PreemptionMode::Lifo,
+            "fifo" => PreemptionMode::Fifo,
+            other => return Err(format!("unknown mode \"{other}\"; known: fifo, lifo")),
+        };
+        Ok(())
+    }),
+    sets("speedup_ratio", "divides all pass times; 0 leaves them as they are (1.0)", |config, value| {
+        config.speedup_ratio = not_negative(value)?;
+        Ok(())
+    }),
+    sets(
+        "timing",
+        "a row of `wavetank list timing`, or {\"name\": row, parameters} (polynomial)",
+        |config, value| {
+            config.timing = timing_model(value)?;
+            Ok(())
+        },
+    ),
+    only("worker_type", "must be aggregated", |value| match text(value)? {
+        "aggregated" => Ok(()),
+        role @ ("prefill" | "decode") => {
+            Err(format!("\"{role}\" workers belong to --prefill-engine-args and --decode-engine-args"))
+        }
+        other => Err(format!("unknown role \"{other}\"; known: aggregated, decode, prefill")),
+    }),
+    inert("bootstrap_port", port, LIVE),
+    inert("enable_local_indexer", |value| boolean(value).map(drop), LIVE),
+    inert("free_gpu_memory_fraction", fraction, CAPACITY),
+    inert("gpu_memory_utilization", fraction, CAPACITY),
+    inert("handoff_session_timeout_ms", |value| uint(value).map(drop), DISAGGREGATED),
+    inert("has_perf_model", |_| Ok(()), "it is a mark of the reference's own round trips"),
+    inert("kv_bytes_per_token", |value| uint(value).map(drop), DISAGGREGATED),
+    inert("kv_transfer_bandwidth", |value| not_negative(value).map(drop), DISAGGREGATED),
+    inert("kv_transfer_timing_mode", transfer_mode, DISAGGREGATED),
+    inert("mem_fraction_static", fraction, CAPACITY),
+    inert("reasoning", |value| object(value).map(drop), "it changes token ids of live output, not time"),
+    inert("router_queue_policy", |value| text(value).map(drop), "round_robin has no queue"),
+    inert("sglang", |value| object(value).map(drop), "the engine is vllm"),
+    inert("startup_time", |value| not_negative(value).map(drop), "no worker is added during the run"),
+    inert("zmq_kv_events_port", port, LIVE),
+    inert("zmq_replay_port", port, LIVE),
+    unavailable("aic_attention_dp_size", AIC),
+    unavailable("aic_backend", AIC),
+    unavailable("aic_backend_version", AIC),
+    unavailable("aic_comm_dtype", AIC),
+    unavailable("aic_fmha_dtype", AIC),
+    unavailable("aic_gemm_dtype", AIC),
+    unavailable("aic_kv_cache_dtype", AIC),
+    unavailable("aic_model_path", AIC),
+    unavailable("aic_moe_dtype", AIC),
+    unavailable("aic_moe_ep_size", AIC),
+    unavailable("aic_moe_tp_size", AIC),
+    unavailable("aic_mtp_seed", "speculative decoding"),
+    unavailable("aic_nextn", "speculative decoding"),
+    unavailable("aic_nextn_accept_rates", "speculative decoding"),
+    unavailable("aic_system", AIC),
+    unavailable("aic_tp_size", AIC),
+    unavailable("bandwidth_g1_to_g2_gbps", TIERS),
+    unavailable("bandwidth_g2_to_g1_gbps", TIERS),
+    unavailable("bandwidth_g2_to_g3_gbps", TIERS),
+    unavailable("bandwidth_g2_to_g4_gbps", TIERS),
+    unavailable("bandwidth_g3_to_g2_gbps", TIERS),
+    unavailable("bandwidth_g4_to_g2_gbps", TIERS),
+    unavailable("enable_g4_storage", TIERS),
+    unavailable("num_g2_blocks", TIERS),
+    unavailable("num_g3_blocks", TIERS),
+    unavailable("offload_batch_size", TIERS),
+    unavailable("planner_profile_data", "the \"npz\" timing model"),
+    unavailable("response_replay_trace_path", "scripted output"),
+    unavailable("trtllm", "the TensorRT-LLM engine"),
+];
+
+fn engine_type(name: &str) -> Result<String, String> {
+    if name == "sglang" || name == "trtllm" {
+        return Err(format!("the \"{name}\" engine is not available in this release"));
+    }
+    let entry = find("engine", engines::ALL, name).map_err(|error| error.to_string().replace('\n', "; "))?;
+    Ok(entry.name.to_owned())
+}
+
+fn timing_model(value: &Value) -> Result<TimingConfig, String> {
+    let flat = |error: Error| error.to_string().replace('\n', "; ");
+    let config = match value {
+        Value::String(name) => TimingConfig { name: name.clone(), parameters: Map::new() },
+        Value::Object(object) => {
+            let mut parameters = object.clone();
+            let Some(Value::String(name)) = parameters.remove("name") else {
+                return Err("an object needs a \"name\"; known: see `wavetank list timing`".to_owned());
+            };
+            TimingConfig { name, parameters }
+        }
+        _ => return Err("must be a name or an object with a \"name\"".to_owned()),
+    };
+    find("timing model", timing::ALL, &config.name).map_err(flat)?;
+    config.build().map_err(flat)?;
+    Ok(config)
+}
+
+fn role_flag(value: &Value, role: &str) -> Result<(), String> {
+    match boolean(value)? {
+        false => Ok(()),
+        true => Err(format!("{role} workers belong to --{role}-engine-args")),
+    }
+}
+
+fn transfer_mode(value: &Value) -> Result<(), String> {
+    match text(value)? {
+        "full_prompt" | "destination_missing" => Ok(()),
+        other => Err(format!("unknown mode \"{other}\"; known: destination_missing, full_prompt")),
+    }
+}
+
+fn expected<T>(value: &Value, found: Option<T>, what: &str) -> Result<T, String> {
+    found.ok_or_else(|| format!("must be {what}, not {value}"))
+}
+
+fn uint(value: &Value) -> Result<u32, String> {
+    let number = value.as_u64().and_then(|n| u32::try_from(n).ok());
+    expected(value, number, "a whole number from 0 to 4294967295")
+}
+
+fn at_least_one(value: &Value) -> Result<u32, String> {
+    expected(value, uint(value)?.checked_sub(1).map(|n| n + 1), "at least 1")
+}
+
+fn bound(value: &Value) -> Result<Option<u32>, String> {
+    if value.is_null() { Ok(None) } else { at_least_one(value).map(Some) }
+}
+
+fn not_negative(value: &Value) -> Result<f64, String> {
+    expected(value, value.as_f64().filter(|n| n.is_finite() && *n >= 0.0), "a number, 0 or more")
+}
+
+fn fraction(value: &Value) -> Result<(), String> {
+    expected(value, value.as_f64().filter(|n| (0.0..=1.0).contains(n)), "a number from 0 to 1").map(drop)
+}
+
+fn port(value: &Value) -> Result<(), String> {
+    expected(value, value.as_u64().filter(|&n| n <= 65_535), "a port number").map(drop)
+}
+
+fn boolean(value: &Value) -> Result<bool, String> {
+    expected(value, value.as_bool(), "true or false")
+}
+
+fn text(value: &Value) -> Result<&str, String> {
+    expected(value, value.as_str(), "a string")
+}
+
+fn object(value: &Value) -> Result<&Map<String, Value>, String> {
+    expected(value, value.as_object(), "an object")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> (Result<EngineConfig>, Vec<String>) {
+        let mut notes = Vec::new();
+        let args: Map<String, Value> = serde_json::from_str(json).unwrap();
+        (engine(&args, "--extra-engine-args", &mut notes), notes)
+    }
+
+    fn message(json: &str) -> String {
+        parse(json).0.expect_err(json).to_string()
+    }
+
+    #[test]
+    fn every_offender_is_listed() {
+        let error = message(r#"{"blok_size":64,"num_gpu_blocks":0,"speedup_ratio":"fast","max_num_seqs":8}"#);
+        for part in [
+            "unknown key \"blok_size\"",
+            "\"num_gpu_blocks\": must be at least 1",
+            "\"speedup_ratio\": must be a number",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(!error.contains("max_num_seqs"), "{error}");
+    }
+
+    #[test]
+    fn values_reach_the_engine() {
+        let json = r#"{"block_size":16,"max_num_seqs":null,"preemption_mode":"fifo","enable_chunked_prefill":false,
+            "timing":{"name":"fixed","prefill_ms":2,"decode_ms":1}}"#;
+        let config = parse(json).0.unwrap();
+        assert_eq!((config.block_size, config.max_num_seqs), (16, None));
+        assert_eq!(config.preemption_mode, PreemptionMode::Fifo);
+        assert_eq!(config.timing.name, "fixed");
+        assert!(!config.enable_chunked_prefill);
+        assert_eq!(parse(r#"{"block_size":0}"#).0.unwrap().block_size, 64);
+    }
+
+    #[test]
+    fn what_changes_nothing_is_said() {
+        let (config, notes) =
+            parse(r#"{"startup_time":3,"planner_profile_data":null,"bootstrap_port":null}"#);
+        assert_eq!(config.unwrap(), EngineConfig::default());
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].contains("\"startup_time\" has no effect"));
+    }
+
+    #[test]
+    fn what_is_missing_is_refused() {
+        for json in [
+            r#"{"engine_type":"sglang"}"#,
+            r#"{"aic_backend":"vllm"}"#,
+            r#"{"num_g2_blocks":5}"#,
+            r#"{"planner_profile_data":"x.npz"}"#,
+        ] {
+            assert!(message(json).contains("not available in this release"), "{}", message(json));
+        }
+        assert!(message(r#"{"engine_type":"tgi"}"#).contains("known: vllm"));
+        assert!(message(r#"{"dp_size":2}"#).contains("must be 1"));
+        assert!(message(r#"{"worker_type":"decode"}"#).contains("--decode-engine-args"));
+        assert!(message(r#"{"timing":"guess"}"#).contains("known: fixed, polynomial"));
+        assert!(message(r#"{"speedup_ratio":null}"#).contains("must not be null"));
+        assert!(message(r#"{"max_model_len":0}"#).contains("at least 1"));
+    }
+
+    #[test]
+    fn keys_are_unique() {
+        let mut names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), KEYS.len());
+    }
+}

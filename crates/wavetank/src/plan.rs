@@ -1,0 +1,408 @@
+//! From what the user typed to a plan: every rule about flags and values is here and nowhere else.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wavetank_model::{Error, Nanos, Result, find};
+use wavetank_report::Sla;
+use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, engines, routers};
+use wavetank_trace::requests;
+use wavetank_trace::synth::Synthetic;
+use wavetank_trace::synth::arrival::Process;
+
+use crate::args::ReplayArgs;
+use crate::verdict::{above_zero, fraction, not_negative, positive, unavailable};
+use crate::{engine_args, json_arg};
+
+/// Everything a replay depends on. It is part of every report and can be run again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The version that made it.
+    pub wavetank_version: String,
+    /// What arrives.
+    pub workload: WorkloadPlan,
+    /// Divides the times of the schedule.
+    pub arrival_speedup_ratio: f64,
+    /// What serves it.
+    pub simulation: wavetank_sim::Plan,
+    /// What makes a request good.
+    pub sla: Sla,
+    /// What was typed and has no effect.
+    pub warnings: Vec<String>,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum WorkloadPlan {
+    /// A recorded trace.
+    Trace {
+        /// A path, or `-` for standard input.
+        path: String,
+        /// A row of the formats table.
+        format: String,
+        /// Tokens per hash id.
+        trace_block_size: u32,
+        /// Whether inputs longer than their ids cover are cut.
+        clamp_input: bool,
+    },
+    /// A generated load.
+    Synthetic(Synthetic),
+}
+
+/// Tokens per hash id in the public Mooncake traces.
+const MOONCAKE_BLOCK_SIZE: u32 = 512;
+const SEED: u64 = 42;
+
+impl Plan {
+    /// Interprets the flags.
+    pub fn of(args: &ReplayArgs) -> Result<Self> {
+        refuse_foreign(args)?;
+        let mut warnings = Vec::new();
+        let engine = aggregated_engine(args, &mut warnings)?;
+        let workload = workload(args, &mut warnings)?;
+        let load = load(args, &mut warnings)?;
+        note_idle_flags(args, &mut warnings);
+        let seconds =
+            args.max_sim_time_seconds.map(|s| not_negative("--max-sim-time-seconds", s)).transpose()?;
+        let simulation = wavetank_sim::Plan {
+            engine,
+            num_workers: args.num_workers.unwrap_or(1),
+            router_mode: router_mode(args)?,
+            load,
+            max_sim_time: seconds.map(Nanos::from_seconds),
+            seed: args.seed.unwrap_or(SEED),
+        };
+        let plan = Self {
+            wavetank_version: env!("CARGO_PKG_VERSION").to_owned(),
+            workload,
+            arrival_speedup_ratio: args.arrival_speedup_ratio.unwrap_or(1.0),
+            simulation,
+            sla: Sla { ttft_ms: args.sla_ttft_ms, itl_ms: args.sla_itl_ms, e2e_ms: args.sla_e2e_ms },
+            warnings,
+        };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// Reads a plan, or the plan inside a report.
+    pub fn read(path: &Path) -> Result<Self> {
+        let place = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
+        let invalid = |error: serde_json::Error| {
+            Error::input(format!("not a plan: {error}"))
+                .at(place.clone())
+                .hint("name a report written by this version, or the value of its \"plan\" key")
+        };
+        let mut json: Value = serde_json::from_str(&text).map_err(invalid)?;
+        let plan = json.get_mut("plan").map(Value::take).unwrap_or(json);
+        let plan: Self = serde_json::from_value(plan).map_err(invalid)?;
+        plan.check().map_err(|error| Error::input(error.to_string()).at(place.clone()))?;
+        Ok(plan)
+    }
+
+    /// The rules about values, whoever wrote them.
+    fn check(&self) -> Result<()> {
+        above_zero("--arrival-speedup-ratio", self.arrival_speedup_ratio)?;
+        for (flag, bound) in [
+            ("--sla-ttft-ms", self.sla.ttft_ms),
+            ("--sla-itl-ms", self.sla.itl_ms),
+            ("--sla-e2e-ms", self.sla.e2e_ms),
+        ] {
+            not_negative(flag, bound.unwrap_or(0.0))?;
+        }
+        let simulation = &self.simulation;
+        positive("--num-workers", simulation.num_workers)?;
+        find("router", routers::ALL, &simulation.router_mode).map_err(|error| error.at("--router-mode"))?;
+        if let Load::Closed { concurrency, .. } = simulation.load {
+            positive("--replay-concurrency", concurrency)?;
+        }
+        check_engine(&simulation.engine)?;
+        match &self.workload {
+            WorkloadPlan::Trace { format, trace_block_size, .. } => {
+                positive("--trace-block-size", *trace_block_size)?;
+                find("trace format", requests::ALL, format).map_err(|error| error.at("--trace-format"))?;
+                Ok(())
+            }
+            WorkloadPlan::Synthetic(synthetic) => check_synthetic(synthetic),
+        }
+    }
+}
+
+fn check_engine(engine: &EngineConfig) -> Result<()> {
+    let flag = "--extra-engine-args";
+    find("engine", engines::ALL, &engine.engine_type).map_err(|error| error.at(flag))?;
+    let tokens = u64::from(engine.num_gpu_blocks) * u64::from(engine.block_size);
+    if engine.block_size < 2 || engine.num_gpu_blocks == 0 || tokens > u64::from(u32::MAX) {
+        return Err(
+            Error::usage("\"block_size\" times \"num_gpu_blocks\" must be from 2 to 2^32 tokens").at(flag)
+        );
+    }
+    for limit in [engine.max_num_seqs, engine.max_num_batched_tokens, engine.max_model_len] {
+        positive(flag, limit.unwrap_or(1))?;
+    }
+    not_negative(flag, engine.speedup_ratio)?;
+    not_negative(flag, engine.decode_speedup_ratio)?;
+    engine.timing.build().map(drop)
+}
+
+fn check_synthetic(load: &Synthetic) -> Result<()> {
+    positive("--input-tokens", load.input_tokens)?;
+    positive("--output-tokens", load.output_tokens)?;
+    positive("--request-count", load.request_count)?;
+    positive("--turns-per-session", load.turns_per_session)?;
+    fraction("--shared-prefix-ratio", load.shared_prefix_ratio)?;
+    not_negative("--inter-turn-delay-ms", load.inter_turn_delay_ms)?;
+    match load.arrivals {
+        Process::Constant { interval_ms } => not_negative("--arrival-interval-ms", interval_ms).map(drop),
+        Process::Poisson { per_second } => above_zero("--request-rate", per_second).map(drop),
+        Process::Gamma { per_second, smoothness } => {
+            above_zero("per_second", per_second)?;
+            above_zero("smoothness", smoothness).map(drop)
+        }
+    }?;
+    if u64::from(load.request_count) * u64::from(load.turns_per_session) > u64::from(u32::MAX) {
+        return Err(Error::usage("more than 2^32 requests in all").at("--request-count"));
+    }
+    Ok(())
+}
+
+/// Flags of the reference that wavetank does not take, and parts of it that this release lacks.
+fn refuse_foreign(args: &ReplayArgs) -> Result<()> {
+    let refuse = |flag: &str, why: &str| Err(Error::unsupported(format!("is not supported: {why}")).at(flag));
+    if args.router_policy_config.is_some() {
+        return refuse("--router-policy-config", "queue policies are keys of --router-config");
+    }
+    if args.model_name.is_some() {
+        return refuse("--model-name", "it selects a profile of --router-policy-config");
+    }
+    if args.planner_config.is_some() || args.benchmark_granularity.is_some() {
+        return refuse("--planner-config", "the reference's planner is a separate product");
+    }
+    match args.replay_mode.as_deref().unwrap_or("offline") {
+        "offline" => {}
+        "online" => return Err(unavailable("--replay-mode", "online replay")),
+        other => {
+            return Err(Error::usage(format!("unknown mode \"{other}\""))
+                .at("--replay-mode")
+                .hint("known: offline, online"));
+        }
+    }
+    if let Some((flag, _)) = args.aic.first() {
+        return Err(unavailable(flag, "the \"aic\" prefill load model"));
+    }
+    Ok(())
+}
+
+fn router_mode(args: &ReplayArgs) -> Result<String> {
+    let name = args.router_mode.as_deref().unwrap_or("round_robin");
+    if name == "kv_router" {
+        if args.num_workers.unwrap_or(1) == 1 {
+            return Err(Error::usage("kv_router needs more than one worker")
+                .at("--router-mode")
+                .hint("add --num-workers, or use round_robin"));
+        }
+        return Err(unavailable("--router-mode", "kv_router"));
+    }
+    Ok(name.to_owned())
+}
+
+fn aggregated_engine(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<EngineConfig> {
+    let staged = [
+        ("--prefill-engine-args", args.prefill_engine_args.is_some()),
+        ("--decode-engine-args", args.decode_engine_args.is_some()),
+    ];
+    let typed: Vec<_> = staged.iter().filter(|(_, typed)| *typed).map(|(flag, _)| *flag).collect();
+    match typed[..] {
+        [] => {}
+        [one, ..] if args.extra_engine_args.is_some() => {
+            return Err(Error::usage("cannot be combined with --extra-engine-args").at(one));
+        }
+        [one] => {
+            return Err(Error::usage("prefill and decode engine arguments come as a pair").at(one));
+        }
+        [one, ..] => return Err(unavailable(one, "disaggregated replay")),
+    }
+    for (flag, count) in [
+        ("--num-prefill-workers", args.num_prefill_workers),
+        ("--num-decode-workers", args.num_decode_workers),
+    ] {
+        if count.unwrap_or(1) != 1 {
+            return Err(Error::usage("belongs to disaggregated replay").at(flag).hint("use --num-workers"));
+        }
+    }
+    let flag = "--extra-engine-args";
+    let object = args.extra_engine_args.as_deref().map(|text| json_arg::object(flag, text)).transpose()?;
+    engine_args::engine(&object.unwrap_or_default(), flag, warnings)
+}
+
+fn load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Load> {
+    let Some(concurrency) = args.replay_concurrency else {
+        return match args.concurrency_unit {
+            None => Ok(Load::Schedule),
+            Some(_) => Err(Error::usage("needs --replay-concurrency").at("--concurrency-unit")),
+        };
+    };
+    if args.arrival_speedup_ratio.is_some_and(|ratio| ratio != 1.0) {
+        warnings.push(
+            "--arrival-speedup-ratio has no effect: --replay-concurrency ignores start times and leaves pauses as they are"
+                .to_owned(),
+        );
+    }
+    Ok(Load::Closed { concurrency, unit: args.concurrency_unit.unwrap_or(ConcurrencyUnit::Requests) })
+}
+
+/// Notes what was typed and changes nothing.
+fn note_idle_flags(args: &ReplayArgs, warnings: &mut Vec<String>) {
+    if args.router_config.is_some() {
+        warnings.push("--router-config has no effect: round_robin has nothing to configure".to_owned());
+    }
+}
+
+fn workload(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<WorkloadPlan> {
+    if let Some(config) = &args.router_config {
+        json_arg::object("--router-config", config)?;
+    }
+    let synthetic = synthetic_flags(args);
+    match (&args.trace_files[..], synthetic.first()) {
+        ([], None) => Err(Error::usage("nothing to replay")
+            .hint("name a trace file, or give --input-tokens, --output-tokens and --request-count")),
+        ([], Some(_)) => synthetic_load(args, warnings).map(WorkloadPlan::Synthetic),
+        ([_], Some(flag)) => {
+            Err(Error::usage("belongs to synthetic load and cannot go with a trace").at(*flag))
+        }
+        ([path], None) => trace(args, path),
+        ([_, second, ..], _) => Err(Error::usage("a second trace file")
+            .at(second.as_str())
+            .hint("replay takes one trace at a time")),
+    }
+}
+
+/// The flags that describe synthetic load and were typed.
+fn synthetic_flags(args: &ReplayArgs) -> Vec<&'static str> {
+    let flags = [
+        ("--input-tokens", args.input_tokens.is_some()),
+        ("--output-tokens", args.output_tokens.is_some()),
+        ("--request-count", args.request_count.is_some()),
+        ("--turns-per-session", args.turns_per_session.is_some()),
+        ("--shared-prefix-ratio", args.shared_prefix_ratio.is_some()),
+        ("--num-prefix-groups", args.num_prefix_groups.is_some()),
+        ("--inter-turn-delay-ms", args.inter_turn_delay_ms.is_some()),
+        ("--arrival-interval-ms", args.arrival_interval_ms.is_some()),
+        ("--request-rate", args.request_rate.is_some()),
+        ("--arrival-seed", args.arrival_seed.is_some()),
+    ];
+    flags.into_iter().filter(|(_, typed)| *typed).map(|(flag, _)| flag).collect()
+}
+
+fn trace(args: &ReplayArgs, path: &str) -> Result<WorkloadPlan> {
+    let format = args.trace_format.as_deref().unwrap_or("mooncake");
+    if LATER_FORMATS.contains(&format) {
+        return Err(unavailable("--trace-format", &format!("the {format} format")));
+    }
+    for (flag, typed) in [
+        ("--trace-shared-prefix-ratio", args.trace_shared_prefix_ratio.is_some()),
+        ("--trace-num-prefix-groups", args.trace_num_prefix_groups.is_some()),
+    ] {
+        if typed {
+            return Err(Error::usage("belongs to the applied_compute_agentic format").at(flag));
+        }
+    }
+    Ok(WorkloadPlan::Trace {
+        path: path.to_owned(),
+        format: format.to_owned(),
+        trace_block_size: args.trace_block_size.unwrap_or(MOONCAKE_BLOCK_SIZE),
+        clamp_input: args.clamp_input,
+    })
+}
+
+/// Formats of the reference that this release does not read.
+const LATER_FORMATS: [&str; 6] = [
+    "agentic-mooncake",
+    "agentic_mooncake",
+    "applied_compute_agentic",
+    "dynamo",
+    "mooncake-delta",
+    "mooncake_delta",
+];
+
+fn synthetic_load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Synthetic> {
+    let needed = |flag: &str, value: Option<u32>| {
+        value.ok_or_else(|| {
+            Error::usage("is missing")
+                .at(flag)
+                .hint("synthetic load needs --input-tokens, --output-tokens and --request-count")
+        })
+    };
+    let load = Synthetic {
+        input_tokens: needed("--input-tokens", args.input_tokens)?,
+        output_tokens: needed("--output-tokens", args.output_tokens)?,
+        request_count: needed("--request-count", args.request_count)?,
+        turns_per_session: args.turns_per_session.unwrap_or(1),
+        shared_prefix_ratio: args.shared_prefix_ratio.unwrap_or(0.0),
+        num_prefix_groups: args.num_prefix_groups.unwrap_or(0),
+        inter_turn_delay_ms: args.inter_turn_delay_ms.unwrap_or(0.0),
+        arrivals: arrivals(args, warnings)?,
+        arrival_seed: args.arrival_seed.unwrap_or(SEED),
+    };
+    note_idle_synthetic_flags(args, &load, warnings);
+    Ok(load)
+}
+
+fn arrivals(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Process> {
+    match (args.request_rate, args.arrival_interval_ms) {
+        (Some(_), Some(_)) => {
+            Err(Error::usage("cannot be combined with --arrival-interval-ms").at("--request-rate"))
+        }
+        (Some(_), None) if args.replay_concurrency.is_some() => {
+            Err(Error::usage("cannot be combined with --replay-concurrency").at("--request-rate"))
+        }
+        (Some(per_second), None) => Ok(Process::Poisson { per_second }),
+        (None, interval) => {
+            if interval.is_some() && args.replay_concurrency.is_some() {
+                warnings.push(
+                    "--arrival-interval-ms has no effect: --replay-concurrency decides when requests start"
+                        .to_owned(),
+                );
+            }
+            Ok(Process::Constant { interval_ms: interval.unwrap_or(1.0) })
+        }
+    }
+}
+
+fn note_idle_synthetic_flags(args: &ReplayArgs, load: &Synthetic, warnings: &mut Vec<String>) {
+    let shares = load.shared_prefix_ratio > 0.0 && load.num_prefix_groups > 0;
+    let poisson = matches!(load.arrivals, Process::Poisson { .. });
+    let idle = [
+        (args.trace_block_size.is_some(), "--trace-block-size has no effect: there is no trace"),
+        (args.trace_format.is_some(), "--trace-format has no effect: there is no trace"),
+        (
+            args.trace_shared_prefix_ratio.is_some(),
+            "--trace-shared-prefix-ratio has no effect: there is no trace",
+        ),
+        (
+            args.trace_num_prefix_groups.is_some(),
+            "--trace-num-prefix-groups has no effect: there is no trace",
+        ),
+        (args.clamp_input, "--clamp-input has no effect: there is no trace"),
+        (
+            load.shared_prefix_ratio > 0.0 && !shares,
+            "--shared-prefix-ratio has no effect: nothing is shared without --num-prefix-groups",
+        ),
+        (
+            load.num_prefix_groups > 0 && !shares,
+            "--num-prefix-groups has no effect: nothing is shared without --shared-prefix-ratio",
+        ),
+        (
+            load.inter_turn_delay_ms > 0.0 && load.turns_per_session == 1,
+            "--inter-turn-delay-ms has no effect: sessions have one turn",
+        ),
+        (args.arrival_seed.is_some() && !poisson, "--arrival-seed has no effect: arrivals are not random"),
+    ];
+    warnings.extend(idle.into_iter().filter(|(idle, _)| *idle).map(|(_, note)| note.to_owned()));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Which flags go together, and what is said when they do not.
+
+use super::*;
+
+fn trace() -> ReplayArgs {
+    ReplayArgs { trace_files: vec!["t.jsonl".to_owned()], ..ReplayArgs::default() }
+}
+
+fn synthetic() -> ReplayArgs {
+    ReplayArgs {
+        input_tokens: Some(100),
+        output_tokens: Some(10),
+        request_count: Some(5),
+        ..ReplayArgs::default()
+    }
+}
+
+fn refused(args: ReplayArgs) -> String {
+    Plan::of(&args).expect_err("refused").to_string()
+}
+
+fn warned(args: ReplayArgs) -> Vec<String> {
+    Plan::of(&args).expect("accepted").warnings
+}
+
+#[test]
+fn defaults_are_the_references() {
+    let plan = Plan::of(&trace()).unwrap();
+    assert_eq!(plan.simulation.engine, EngineConfig::default());
+    assert_eq!((plan.simulation.num_workers, plan.simulation.router_mode.as_str()), (1, "round_robin"));
+    assert_eq!((plan.simulation.seed, plan.simulation.load), (42, Load::Schedule));
+    assert!(plan.warnings.is_empty());
+    let WorkloadPlan::Synthetic(load) = Plan::of(&synthetic()).unwrap().workload else { panic!("synthetic") };
+    assert_eq!(load.arrivals, Process::Constant { interval_ms: 1.0 });
+}
+
+#[test]
+fn a_plan_survives_its_json() {
+    for args in [trace(), ReplayArgs { request_rate: Some(2.5), ..synthetic() }] {
+        let plan = Plan::of(&args).unwrap();
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+}
+
+#[test]
+fn there_is_one_workload() {
+    assert!(refused(ReplayArgs::default()).contains("nothing to replay"));
+    let both = ReplayArgs { trace_files: trace().trace_files, ..synthetic() };
+    assert!(refused(both).contains("--input-tokens: belongs to synthetic load"));
+    let seeded = ReplayArgs { arrival_seed: Some(1), ..trace() };
+    assert!(refused(seeded).contains("--arrival-seed: belongs to synthetic load"));
+    let two = ReplayArgs { trace_files: vec!["a".into(), "b".into()], ..ReplayArgs::default() };
+    assert!(refused(two).contains("b: a second trace file"));
+    let missing = ReplayArgs { output_tokens: None, ..synthetic() };
+    assert!(refused(missing).contains("--output-tokens: is missing"));
+}
+
+#[test]
+fn zero_and_nonsense_are_refused_by_name() {
+    let cases: Vec<(&str, ReplayArgs)> = vec![
+        ("--input-tokens", ReplayArgs { input_tokens: Some(0), ..synthetic() }),
+        ("--output-tokens", ReplayArgs { output_tokens: Some(0), ..synthetic() }),
+        ("--request-count", ReplayArgs { request_count: Some(0), ..synthetic() }),
+        ("--turns-per-session", ReplayArgs { turns_per_session: Some(0), ..synthetic() }),
+        ("--shared-prefix-ratio", ReplayArgs { shared_prefix_ratio: Some(1.5), ..synthetic() }),
+        ("--inter-turn-delay-ms", ReplayArgs { inter_turn_delay_ms: Some(f64::NAN), ..synthetic() }),
+        ("--arrival-interval-ms", ReplayArgs { arrival_interval_ms: Some(-1.0), ..synthetic() }),
+        ("--request-rate", ReplayArgs { request_rate: Some(0.0), ..synthetic() }),
+        ("--num-workers", ReplayArgs { num_workers: Some(0), ..trace() }),
+        ("--replay-concurrency", ReplayArgs { replay_concurrency: Some(0), ..trace() }),
+        ("--trace-block-size", ReplayArgs { trace_block_size: Some(0), ..trace() }),
+        ("--arrival-speedup-ratio", ReplayArgs { arrival_speedup_ratio: Some(0.0), ..trace() }),
+        ("--max-sim-time-seconds", ReplayArgs { max_sim_time_seconds: Some(-2.0), ..trace() }),
+        ("--sla-itl-ms", ReplayArgs { sla_itl_ms: Some(f64::INFINITY), ..trace() }),
+    ];
+    for (flag, args) in cases {
+        let message = refused(args);
+        assert!(message.starts_with(&format!("{flag}: must be")), "{flag}: {message}");
+    }
+}
+
+#[test]
+fn foreign_and_later_parts_are_refused() {
+    let text = |s: &str| Some(s.to_owned());
+    let cases: Vec<(&str, ReplayArgs)> = vec![
+        (
+            "--router-policy-config: is not supported",
+            ReplayArgs { router_policy_config: Some("x".into()), ..trace() },
+        ),
+        ("--model-name: is not supported", ReplayArgs { model_name: text("m"), ..trace() }),
+        ("--planner-config: is not supported", ReplayArgs { planner_config: text("{}"), ..trace() }),
+        (
+            "--replay-mode: online replay is not available",
+            ReplayArgs { replay_mode: text("online"), ..trace() },
+        ),
+        ("--replay-mode: unknown mode", ReplayArgs { replay_mode: text("onlin"), ..trace() }),
+        ("kv_router needs more than one worker", ReplayArgs { router_mode: text("kv_router"), ..trace() }),
+        (
+            "--router-mode: kv_router is not available",
+            ReplayArgs { router_mode: text("kv_router"), num_workers: Some(2), ..trace() },
+        ),
+        ("known: round_robin", ReplayArgs { router_mode: text("random"), ..trace() }),
+        ("--trace-format: the dynamo format is not", ReplayArgs { trace_format: text("dynamo"), ..trace() }),
+        ("known: mooncake", ReplayArgs { trace_format: text("csv"), ..trace() }),
+        ("come as a pair", ReplayArgs { prefill_engine_args: text("{}"), ..trace() }),
+        (
+            "--prefill-engine-args: disaggregated replay is not available",
+            ReplayArgs { prefill_engine_args: text("{}"), decode_engine_args: text("{}"), ..trace() },
+        ),
+        (
+            "cannot be combined with --extra-engine-args",
+            ReplayArgs { decode_engine_args: text("{}"), extra_engine_args: text("{}"), ..trace() },
+        ),
+        ("--num-prefill-workers: belongs to", ReplayArgs { num_prefill_workers: Some(2), ..trace() }),
+        ("--aic-system: the \"aic\"", ReplayArgs { aic: vec![("--aic-system", "h200".into())], ..trace() }),
+        ("--trace-num-prefix-groups: belongs", ReplayArgs { trace_num_prefix_groups: Some(2), ..trace() }),
+        ("--router-config: not valid JSON", ReplayArgs { router_config: text("{"), ..trace() }),
+        ("--extra-engine-args: not a JSON object", ReplayArgs { extra_engine_args: text("[]"), ..trace() }),
+        (
+            "--concurrency-unit: needs",
+            ReplayArgs { concurrency_unit: Some(ConcurrencyUnit::Sessions), ..trace() },
+        ),
+        (
+            "--request-rate: cannot be combined",
+            ReplayArgs { request_rate: Some(1.0), arrival_interval_ms: Some(1.0), ..synthetic() },
+        ),
+        (
+            "--request-rate: cannot be combined with --replay-concurrency",
+            ReplayArgs { request_rate: Some(1.0), replay_concurrency: Some(1), ..synthetic() },
+        ),
+    ];
+    for (expected, args) in cases {
+        let message = refused(args);
+        assert!(message.contains(expected), "{expected}: {message}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_noted() {
+    let note = |args| warned(args).join("\n");
+    assert!(
+        note(ReplayArgs { router_config: Some("{}".into()), ..trace() }).contains("--router-config has no")
+    );
+    let hurried = ReplayArgs { replay_concurrency: Some(2), arrival_speedup_ratio: Some(2.0), ..trace() };
+    assert!(note(hurried).contains("--arrival-speedup-ratio has no effect"));
+    assert!(
+        note(ReplayArgs { shared_prefix_ratio: Some(0.5), ..synthetic() }).contains("--num-prefix-groups")
+    );
+    assert!(note(ReplayArgs { num_prefix_groups: Some(2), ..synthetic() }).contains("--shared-prefix-ratio"));
+    assert!(note(ReplayArgs { inter_turn_delay_ms: Some(2.0), ..synthetic() }).contains("one turn"));
+    assert!(note(ReplayArgs { arrival_seed: Some(2), ..synthetic() }).contains("not random"));
+    assert!(note(ReplayArgs { trace_block_size: Some(2), ..synthetic() }).contains("no trace"));
+    let both = ReplayArgs { arrival_interval_ms: Some(2.0), replay_concurrency: Some(2), ..synthetic() };
+    assert!(note(both).contains("--arrival-interval-ms has no effect"));
+}
+
+#[test]
+fn a_damaged_plan_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json");
+    let mut json = serde_json::to_value(Plan::of(&trace()).unwrap()).unwrap();
+    json["simulation"]["engine"]["block_size"] = Value::from(0);
+    std::fs::write(&path, serde_json::json!({ "plan": json }).to_string()).unwrap();
+    let error = Plan::read(&path).unwrap_err().to_string();
+    assert!(error.contains("plan.json") && error.contains("block_size"), "{error}");
+    std::fs::write(&path, "{\"x\": 1}").unwrap();
+    assert!(Plan::read(&path).unwrap_err().to_string().contains("not a plan"));
+}

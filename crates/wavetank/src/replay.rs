@@ -1,0 +1,176 @@
+//! Running a plan: workload in, simulation, report out.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+use wavetank_model::{Result, ServeEvent, Sink, Workload};
+use wavetank_report::{Records, Serving, Summary};
+use wavetank_sim::{Load, Outcome};
+use wavetank_trace::{Input, Loaded, Options, Starts, requests};
+
+use crate::{Plan, WorkloadPlan};
+
+/// The version of the report's layout.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What a caller may watch and influence while a replay runs.
+pub struct Observer<'a> {
+    /// Watches the run.
+    pub watch: &'a mut dyn Watch,
+    /// Raised to end the run with what it has.
+    pub stop: &'a AtomicBool,
+    /// Whether records of single requests are kept.
+    pub records: bool,
+}
+
+/// Someone who watches a replay.
+pub trait Watch: for<'e> Sink<ServeEvent<'e>> {
+    /// How many requests there are; told before the first event.
+    fn expect(&mut self, requests: u64);
+}
+
+/// Nobody watches.
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn expect(&mut self, _requests: u64) {}
+}
+
+impl Sink<ServeEvent<'_>> for Unwatched {
+    fn record(&mut self, _event: &ServeEvent<'_>) {}
+}
+
+/// A finished replay.
+pub struct Replayed {
+    /// The numbers.
+    pub summary: Summary,
+    /// The whole report; `wall` is its only part that differs between two runs of one plan.
+    pub report: Value,
+    /// What was typed without effect, and what the run did not do as asked.
+    pub warnings: Vec<String>,
+    /// Wall-clock time of the run.
+    pub wall_seconds: f64,
+    /// One record per request, when asked for.
+    pub records: Option<Records>,
+    /// How the simulation ended.
+    pub outcome: Outcome,
+}
+
+/// Runs `plan`.
+pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
+    let started = Instant::now();
+    let mut source = source(plan, observer.records)?;
+    observer.watch.expect(source.workload.requests());
+    let mut tee = Tee {
+        serving: Serving::judging(plan.sla),
+        records: observer.records.then(Records::default),
+        watch: observer.watch,
+    };
+    let outcome = wavetank_sim::run(&plan.simulation, source.workload.as_mut(), &mut tee, observer.stop)?;
+    let Tee { serving, records, .. } = tee;
+    let summary = serving.summary();
+    let wall_seconds = started.elapsed().as_secs_f64();
+    let run = Run { clamped: source.clamped, outcome, wall_seconds };
+    let warnings = warnings(plan, &summary, &run);
+    let report = report(plan, &summary, &run, &warnings);
+    Ok(Replayed { summary, report, warnings, wall_seconds, records, outcome })
+}
+
+/// A workload and what loading it found.
+struct Source {
+    workload: Box<dyn Workload>,
+    clamped: u64,
+}
+
+fn source(plan: &Plan, keep_names: bool) -> Result<Source> {
+    let (scheduled, speedup) = match plan.simulation.load {
+        Load::Schedule => (true, plan.arrival_speedup_ratio),
+        Load::Closed { .. } => (false, 1.0),
+    };
+    match &plan.workload {
+        WorkloadPlan::Synthetic(load) => {
+            let block_size = plan.simulation.engine.block_size;
+            let workload = load.workload(block_size, speedup, plan.simulation.seed);
+            Ok(Source { workload, clamped: 0 })
+        }
+        WorkloadPlan::Trace { path, format, trace_block_size, clamp_input } => {
+            let starts = if scheduled { Starts::Scheduled { speedup } } else { Starts::Ignored };
+            let (tokens_per_id, clamp_input) = (*trace_block_size, *clamp_input);
+            let options = Options { tokens_per_id, clamp_input, starts, keep_names };
+            let Loaded { workload, survey } = requests::open(format, &Input::named(path), &options)?;
+            Ok(Source { workload, clamped: survey.clamped })
+        }
+    }
+}
+
+/// What the report says beyond the summary.
+struct Run {
+    clamped: u64,
+    outcome: Outcome,
+    wall_seconds: f64,
+}
+
+fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Value {
+    let mut report = summary.keys(plan.simulation.num_workers);
+    let mut set = |key: &str, value: Value| report.insert(key.to_owned(), value);
+    set("schema_version", json!(SCHEMA_VERSION));
+    set("plan", json!(plan));
+    set("counts", Value::Object(counts(summary, run)));
+    set("warnings", json!(warnings));
+    set("attribution", summary.attribution_json());
+    set("partial", json!(run.outcome.interrupted));
+    set("wall", wall(summary, run.wall_seconds));
+    Value::Object(report)
+}
+
+fn counts(summary: &Summary, run: &Run) -> Map<String, Value> {
+    let passes = run.outcome.passes;
+    let mut counts = summary.counts_json();
+    counts.insert("clamped_inputs".to_owned(), json!(run.clamped));
+    counts.insert("passes".to_owned(), json!({ "stepped": passes.stepped, "advanced": passes.advanced }));
+    counts
+}
+
+fn warnings(plan: &Plan, summary: &Summary, run: &Run) -> Vec<String> {
+    let mut warnings = plan.warnings.clone();
+    if run.outcome.interrupted {
+        warnings.push("interrupted: the numbers cover what had happened by then".to_owned());
+    }
+    if run.clamped > 0 {
+        warnings.push(format!("{} inputs were cut to what their hash ids cover", run.clamped));
+    }
+    for (reason, count) in &summary.counts.rejected {
+        warnings.push(format!("{count} requests were rejected: {}", reason.name()));
+    }
+    if summary.counts.in_flight() > 0 {
+        warnings.push(format!("{} requests had not ended when the run did", summary.counts.in_flight()));
+    }
+    warnings
+}
+
+fn wall(summary: &Summary, seconds: f64) -> Value {
+    let per_second = |tokens: u64| tokens as f64 / seconds.max(1e-9);
+    json!({
+        "wall_time_ms": seconds * 1000.0,
+        "processed_tokens_per_s": per_second(summary.input_tokens + summary.output_tokens),
+        "processed_output_tokens_per_s": per_second(summary.output_tokens),
+    })
+}
+
+/// Hands every event to all who want it.
+struct Tee<'a> {
+    serving: Serving,
+    records: Option<Records>,
+    watch: &'a mut dyn Watch,
+}
+
+impl Sink<ServeEvent<'_>> for Tee<'_> {
+    fn record(&mut self, event: &ServeEvent<'_>) {
+        self.serving.record(event);
+        if let Some(records) = &mut self.records {
+            records.record(event);
+        }
+        self.watch.record(event);
+    }
+}

@@ -1,0 +1,37 @@
+//! Small checks of `plan`, each an error that names the flag.
+
+use wavetank_model::{Error, Result};
+
+/// Refuses a number that is not above zero.
+pub(crate) fn positive(flag: &str, value: u32) -> Result<u32> {
+    if value == 0 { Err(Error::usage("must be at least 1").at(flag)) } else { Ok(value) }
+}
+
+/// Refuses what is not a finite number from 0 up.
+pub(crate) fn not_negative(flag: &str, value: f64) -> Result<f64> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(value);
+    }
+    Err(Error::usage(format!("must be a finite number, 0 or more, not {value}")).at(flag))
+}
+
+/// Refuses what is not a finite number above 0.
+pub(crate) fn above_zero(flag: &str, value: f64) -> Result<f64> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(value);
+    }
+    Err(Error::usage(format!("must be a finite number above 0, not {value}")).at(flag))
+}
+
+/// Refuses what is not between 0 and 1.
+pub(crate) fn fraction(flag: &str, value: f64) -> Result<f64> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::usage(format!("must be from 0 to 1, not {value}")).at(flag))
+}
+
+/// What this release does not have.
+pub(crate) fn unavailable(flag: &str, what: &str) -> Error {
+    Error::unsupported(format!("{what} is not available in this release")).at(flag)
+}
