@@ -15,13 +15,13 @@ use crate::{Links, Recency};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockId(u32);
 
-/// "No block" and, as a key, "no content": real keys are mixed hashes, zero with probability 2^-64.
+/// "No block", "no group".
 const NONE: u32 = u32::MAX;
-const UNKEYED: BlockKey = BlockKey(0);
 
 #[derive(Debug)]
 struct Block {
-    key: BlockKey,
+    /// Where its content is registered: group number times `PER_GROUP` plus slot; `NONE` without content.
+    place: u32,
     users: u32,
     newer_copy: u32,
     links: Links,
@@ -33,10 +33,14 @@ impl AsMut<Links> for Block {
     }
 }
 
+const PER_GROUP: u32 = BlockKey::PER_GROUP;
+
+/// The blocks that hold the contents of one group of keys, the oldest copy of each.
 #[derive(Debug)]
-struct Resident {
-    key: BlockKey,
-    oldest_copy: u32,
+struct Group {
+    key: u64,
+    filled: u32,
+    blocks: [u32; PER_GROUP as usize],
 }
 
 /// What a lookup found, for a decision before anything is taken.
@@ -77,7 +81,10 @@ pub struct BlockPool {
     blocks: Vec<Block>,
     empty: Vec<u32>,
     reusable: Recency,
-    residents: HashTable<Resident>,
+    /// Numbers of groups by their key.
+    index: HashTable<u32>,
+    groups: Vec<Group>,
+    vacant_groups: Vec<u32>,
 }
 
 impl BlockPool {
@@ -89,7 +96,9 @@ impl BlockPool {
             blocks: Vec::new(),
             empty: Vec::new(),
             reusable: Recency::default(),
-            residents: HashTable::new(),
+            index: HashTable::new(),
+            groups: Vec::new(),
+            vacant_groups: Vec::new(),
         }
     }
 
@@ -111,12 +120,22 @@ impl BlockPool {
     /// Finds the longest cached prefix of `keys`; takes nothing.
     pub fn lookup(&self, keys: impl Iterator<Item = BlockKey>, hits: &mut Hits) {
         hits.clear();
+        let mut group: Option<&Group> = None;
         for key in keys {
-            let Some(resident) = self.residents.find(key.0, |r| r.key == key) else { break };
-            let block = resident.oldest_copy;
+            if group.is_none_or(|group| group.key != key.group) {
+                group = self.group(key.group).map(|number| &self.groups[number as usize]);
+            }
+            let Some(&block) = group.map(|group| &group.blocks[key.slot as usize]) else { break };
+            if block == NONE {
+                break;
+            }
             hits.in_use += u32::from(self.blocks[block as usize].users > 0);
             hits.blocks.push(BlockId(block));
         }
+    }
+
+    fn group(&self, key: u64) -> Option<u32> {
+        self.index.find(key, |&number| self.groups[number as usize].key == key).copied()
     }
 
     /// Takes the blocks a lookup found, in the same state of the pool, and appends them to `held`.
@@ -133,37 +152,76 @@ impl BlockPool {
     }
 
     /// Takes `count` blocks for new content and appends them to `held`; all or, when they do not fit, none.
+    /// Empty blocks go first, then never used ones, then the least recently released.
     #[must_use]
     pub fn allocate(&mut self, count: u32, held: &mut Vec<BlockId>) -> bool {
         if count > self.available() {
             return false;
         }
-        for _ in 0..count {
-            let id = self.vacate();
-            let block = &mut self.blocks[id as usize];
-            debug_assert!(block.users == 0 && block.key == UNKEYED);
-            block.users = 1;
-            held.push(BlockId(id));
+        let before = held.len();
+        let emptied = self.empty.len().saturating_sub(count as usize);
+        held.extend(self.empty.drain(emptied..).map(BlockId));
+        let unused = (self.capacity - self.blocks.len() as u32).min(count - (held.len() - before) as u32);
+        for _ in 0..unused {
+            held.push(BlockId(self.blocks.len() as u32));
+            self.blocks.push(Block { place: NONE, users: 0, newer_copy: NONE, links: Links::default() });
+        }
+        let evicted = before + count as usize - held.len();
+        self.reusable.take_oldest(&mut self.blocks, evicted as u32, |id| held.push(BlockId(id)));
+        for &BlockId(id) in &held[before..] {
+            if self.blocks[id as usize].place != NONE {
+                self.unpublish(id);
+            }
+            debug_assert_eq!(self.blocks[id as usize].users, 0);
+            self.blocks[id as usize].users = 1;
         }
         self.in_use += count;
         true
     }
 
-    /// Makes the content of a held block visible to lookups.
-    pub fn publish(&mut self, BlockId(id): BlockId, key: BlockKey) {
-        debug_assert!(key != UNKEYED && self.blocks[id as usize].users > 0);
-        debug_assert!(self.blocks[id as usize].key == UNKEYED, "a block is published once");
-        self.blocks[id as usize].key = key;
-        self.blocks[id as usize].newer_copy = NONE;
-        let entry = self.residents.entry(key.0, |r| r.key == key, |r| r.key.0);
-        let first = match entry {
-            Entry::Vacant(vacant) => {
-                vacant.insert(Resident { key, oldest_copy: id });
-                return;
-            }
-            Entry::Occupied(occupied) => occupied.get().oldest_copy,
+    /// Makes the contents of held blocks visible to lookups.
+    pub fn publish(&mut self, held: &[BlockId], keys: impl Iterator<Item = BlockKey>) {
+        let mut last: Option<(u64, u32)> = None;
+        for (&BlockId(id), key) in held.iter().zip(keys) {
+            let number = match last {
+                Some((group, number)) if group == key.group => number,
+                _ => self.group_for(key.group),
+            };
+            last = Some((key.group, number));
+            self.register(id, number, key.slot);
+        }
+    }
+
+    /// The group of `key`, made if it is not there.
+    fn group_for(&mut self, key: u64) -> u32 {
+        let Self { index, groups, vacant_groups, .. } = self;
+        let same = |&number: &u32| groups[number as usize].key == key;
+        let vacant = match index.entry(key, same, |&number| groups[number as usize].key) {
+            Entry::Occupied(occupied) => return *occupied.get(),
+            Entry::Vacant(vacant) => vacant,
         };
-        let mut copy = first;
+        let number = vacant_groups.pop().unwrap_or(groups.len() as u32);
+        vacant.insert(number);
+        let group = Group { key, filled: 0, blocks: [NONE; PER_GROUP as usize] };
+        match groups.get_mut(number as usize) {
+            Some(place) => *place = group,
+            None => groups.push(group),
+        }
+        number
+    }
+
+    fn register(&mut self, id: u32, number: u32, slot: u32) {
+        let block = &mut self.blocks[id as usize];
+        debug_assert!(block.place == NONE && block.users > 0, "a held block is published once");
+        block.place = number * PER_GROUP + slot;
+        block.newer_copy = NONE;
+        let group = &mut self.groups[number as usize];
+        let mut copy = group.blocks[slot as usize];
+        if copy == NONE {
+            group.blocks[slot as usize] = id;
+            group.filled += 1;
+            return;
+        }
         while self.blocks[copy as usize].newer_copy != NONE {
             copy = self.blocks[copy as usize].newer_copy;
         }
@@ -179,45 +237,41 @@ impl BlockPool {
                 continue;
             }
             self.in_use -= 1;
-            match block.key {
-                UNKEYED => self.empty.push(id),
+            match block.place {
+                NONE => self.empty.push(id),
                 _ => self.reusable.push(&mut self.blocks, id),
             }
         }
     }
 
-    /// A block without content: a never used one, a released empty one, or the least recently released.
-    fn vacate(&mut self) -> u32 {
-        if let Some(id) = self.empty.pop() {
-            return id;
+    fn unpublish(&mut self, id: u32) {
+        let block = &mut self.blocks[id as usize];
+        let newer = block.newer_copy;
+        let place = std::mem::replace(&mut block.place, NONE);
+        let (number, slot) = (place / PER_GROUP, (place % PER_GROUP) as usize);
+        let group = &mut self.groups[number as usize];
+        let mut copy = group.blocks[slot];
+        if copy == id {
+            group.blocks[slot] = newer;
+            group.filled -= u32::from(newer == NONE);
+            if group.filled == 0 {
+                self.forget_group(number);
+            }
+            return;
         }
-        if (self.blocks.len() as u32) < self.capacity {
-            self.blocks.push(Block { key: UNKEYED, users: 0, newer_copy: NONE, links: Links::default() });
-            return self.blocks.len() as u32 - 1;
+        while self.blocks[copy as usize].newer_copy != id {
+            copy = self.blocks[copy as usize].newer_copy;
         }
-        let id = self.reusable.pop_oldest(&mut self.blocks).expect("available() counted it");
-        self.unpublish(id);
-        id
+        self.blocks[copy as usize].newer_copy = newer;
     }
 
-    fn unpublish(&mut self, id: u32) {
-        let key = self.blocks[id as usize].key;
-        let newer = self.blocks[id as usize].newer_copy;
-        self.blocks[id as usize].key = UNKEYED;
-        let Ok(mut entry) = self.residents.find_entry(key.0, |r| r.key == key) else {
-            unreachable!("a published block is resident")
+    fn forget_group(&mut self, number: u32) {
+        let key = self.groups[number as usize].key;
+        let Ok(entry) = self.index.find_entry(key, |&found| found == number) else {
+            unreachable!("a group is indexed while it holds blocks")
         };
-        let mut copy = entry.get().oldest_copy;
-        if copy != id {
-            while self.blocks[copy as usize].newer_copy != id {
-                copy = self.blocks[copy as usize].newer_copy;
-            }
-            self.blocks[copy as usize].newer_copy = newer;
-        } else if newer == NONE {
-            entry.remove();
-        } else {
-            entry.get_mut().oldest_copy = newer;
-        }
+        entry.remove();
+        self.vacant_groups.push(number);
     }
 }
 
@@ -268,12 +322,14 @@ mod tests {
                 continue;
             }
             // Contents of one family share a prefix of 3 blocks with the even or odd families.
-            let content = |i: u8| {
-                BlockKey(1 + u64::from(i) * 1000 + u64::from(if i < 3 { family % 2 } else { family }))
+            let content = |i: u8| BlockKey {
+                group: 77 + u64::from(i / 4) * 1000 + u64::from(if i < 3 { family % 2 } else { family + 2 }),
+                slot: u32::from(i % 4),
             };
+            let number = |i: u8| content(i).group * 8 + u64::from(content(i).slot);
             pool.lookup((0..length).map(content), &mut hits);
             let found: Vec<u64> = (0..length)
-                .map_while(|i| plain.copies.iter().find(|c| c.1 == content(i).0).map(|c| c.0))
+                .map_while(|i| plain.copies.iter().find(|c| c.1 == number(i)).map(|c| c.0))
                 .collect();
             assert_eq!(hits.len() as usize, found.len());
             let busy = |id: &u64| plain.copies.iter().any(|c| c.0 == *id && c.2 > 0);
@@ -292,11 +348,11 @@ mod tests {
             }
             plain.unpublished += missing;
             plain.evict_to(capacity);
+            pool.publish(&held[found.len()..], (found.len() as u8..length).map(content));
             for i in found.len() as u8..length {
-                pool.publish(held[i as usize], content(i));
                 plain.unpublished -= 1;
                 plain.next += 1;
-                plain.copies.push((plain.next, content(i).0, 1));
+                plain.copies.push((plain.next, number(i), 1));
                 copies.push(plain.next);
             }
             assert_eq!(pool.in_use(), plain.in_use());
@@ -319,16 +375,17 @@ mod tests {
         let mut pool = BlockPool::with_capacity(3);
         let (mut a, mut b, mut hits) = (Vec::new(), Vec::new(), Hits::default());
         assert!(pool.allocate(1, &mut a) && pool.allocate(1, &mut b));
-        pool.publish(a[0], BlockKey(7));
-        pool.publish(b[0], BlockKey(7));
+        let key = || [BlockKey { group: 7, slot: 3 }].into_iter();
+        pool.publish(&a, key());
+        pool.publish(&b, key());
         pool.release(&mut a);
         pool.release(&mut b);
         let mut c = Vec::new();
         assert!(pool.allocate(2, &mut c), "the empty block and the oldest copy");
-        pool.lookup([BlockKey(7)].into_iter(), &mut hits);
+        pool.lookup(key(), &mut hits);
         assert_eq!((hits.len(), hits.in_use()), (1, 0), "the newer copy is still there");
         assert!(pool.allocate(1, &mut c));
-        pool.lookup([BlockKey(7)].into_iter(), &mut hits);
+        pool.lookup(key(), &mut hits);
         assert!(hits.is_empty());
         assert!(!pool.allocate(1, &mut c), "all three are in use");
     }

@@ -66,14 +66,21 @@ impl Recency {
         self.len -= 1;
     }
 
-    /// Takes out the least recently used slot.
-    pub fn pop_oldest<T: AsMut<Links>>(&mut self, slots: &mut [T]) -> Option<u32> {
-        let oldest = self.oldest;
-        if oldest == NONE {
-            return None;
+    /// Takes out the `count` least recently used slots, oldest first, and hands each to `taken`.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub fn take_oldest<T: AsMut<Links>>(&mut self, slots: &mut [T], count: u32, mut taken: impl FnMut(u32)) {
+        for _ in 0..count {
+            let slot = self.oldest;
+            self.oldest = slots[slot as usize].as_mut().newer;
+            taken(slot);
         }
-        self.remove(slots, oldest);
-        Some(oldest)
+        self.len -= count;
+        match self.oldest {
+            NONE => self.newest = NONE,
+            oldest => slots[oldest as usize].as_mut().older = NONE,
+        }
     }
 }
 
@@ -99,8 +106,11 @@ mod tests {
         list.remove(&mut slots, 3);
         list.remove(&mut slots, 2);
         list.push(&mut slots, 2);
-        let order: Vec<_> = std::iter::from_fn(|| list.pop_oldest(&mut slots)).collect();
-        assert_eq!(order, [0, 1, 2]);
+        let mut order = Vec::new();
+        list.take_oldest(&mut slots, 2, |slot| order.push(slot));
+        list.push(&mut slots, 3);
+        list.take_oldest(&mut slots, 2, |slot| order.push(slot));
+        assert_eq!(order, [0, 1, 2, 3]);
         assert!(list.is_empty());
     }
 }

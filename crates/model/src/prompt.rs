@@ -2,12 +2,28 @@
 //!
 //! A trace names a prompt by ids, each standing for `tokens_per_id` tokens. What a cache needs is whether two
 //! prompts agree up to the end of an engine block. They do exactly when their ids agree up to the id that
-//! covers the block's last token, so one hash chained over the ids and the position of the block's end are
-//! the block's identity, whatever the two block sizes are.
+//! covers the block's last token, so one hash chained over the ids and the position of the block are the
+//! block's identity, whatever the two block sizes are. Neighbouring blocks under one id differ in position
+//! only: their keys share a group, so that a cache finds up to eight blocks with one look.
 
 /// The identity of a full block: equal keys mean equal tokens from the start of the prompt to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BlockKey(pub u64);
+pub struct BlockKey {
+    /// A mixed hash, shared by blocks that agree in all but their position among eight.
+    pub group: u64,
+    /// The position, below [`BlockKey::PER_GROUP`].
+    pub slot: u32,
+}
+
+impl BlockKey {
+    /// How many blocks a group can hold.
+    pub const PER_GROUP: u32 = 8;
+
+    fn at(parent: u64, block: u32) -> Self {
+        let group = mix(parent, u64::from(block / Self::PER_GROUP));
+        Self { group, slot: block % Self::PER_GROUP }
+    }
+}
 
 /// The prefix identities of one prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +71,7 @@ impl Prompt {
         let end = first * block_size;
         let id = end / self.tokens_per_id;
         let id_end = (id + 1).saturating_mul(self.tokens_per_id);
-        BlockKeys { prompt: self, block_size, end, id: id as usize, id_end }
+        BlockKeys { prompt: self, block_size, block: first, end, id: id as usize, id_end, last: None }
     }
 
     /// The identity of the whole prompt, the parent of what a request generates after it.
@@ -63,20 +79,22 @@ impl Prompt {
         self.chain[self.chain.len() - 1]
     }
 
-    /// The key of a block that ends `end` tokens into the output of request `owner`: private content.
-    pub fn output_key(&self, owner: u64, end: u32) -> BlockKey {
-        BlockKey(mix(mix(self.whole() ^ OUTPUT, owner), u64::from(end)))
+    /// The key of block `block` when it holds output of request `owner`: private content.
+    pub fn output_key(&self, owner: u64, block: u32) -> BlockKey {
+        BlockKey::at(mix(self.whole() ^ OUTPUT, owner), block)
     }
 }
 
-/// Iterator over the block keys of a prompt; a step never divides.
+/// Iterator over the block keys of a prompt; most steps only count.
 #[derive(Clone, Debug)]
 pub struct BlockKeys<'a> {
     prompt: &'a Prompt,
     block_size: u32,
+    block: u32,
     end: u32,
     id: usize,
     id_end: u32,
+    last: Option<BlockKey>,
 }
 
 impl Iterator for BlockKeys<'_> {
@@ -87,12 +105,17 @@ impl Iterator for BlockKeys<'_> {
         if end > self.prompt.tokens {
             return None;
         }
+        let neighbour = self.last.filter(|last| last.slot + 1 < BlockKey::PER_GROUP && end <= self.id_end);
         while self.id_end < end {
             self.id += 1;
             self.id_end = self.id_end.saturating_add(self.prompt.tokens_per_id);
         }
-        self.end = end;
-        Some(BlockKey(mix(self.prompt.chain[self.id], u64::from(end))))
+        let key = match neighbour {
+            Some(BlockKey { group, slot }) => BlockKey { group, slot: slot + 1 },
+            None => BlockKey::at(self.prompt.chain[self.id], self.block),
+        };
+        (self.end, self.block, self.last) = (end, self.block + 1, Some(key));
+        Some(key)
     }
 }
 
@@ -144,6 +167,17 @@ mod tests {
     fn the_same_id_at_another_depth_is_another_block() {
         let all = keys(&[5, 5, 5], 12, 4, 4);
         assert!(all[0] != all[1] && all[1] != all[2]);
+    }
+
+    #[test]
+    fn blocks_under_one_id_share_a_group() {
+        let all = keys(&[1, 2], 128, 64, 4);
+        assert_eq!(
+            all.iter().map(|key| key.slot).collect::<Vec<_>>(),
+            (0..32).map(|i| i % 8).collect::<Vec<_>>()
+        );
+        let groups: Vec<_> = all.chunk_by(|a, b| a.group == b.group).map(<[_]>::len).collect();
+        assert_eq!(groups, [8, 8, 8, 8]);
     }
 
     #[test]

@@ -63,15 +63,28 @@ pub struct Moments {
 impl Moments {
     /// Adds `weight` occurrences of `value`.
     pub fn record(&mut self, value: f64, weight: u64) {
+        self.record_all([value], weight);
+    }
+
+    /// Adds `weight` occurrences of each of `values`.
+    pub fn record_all(&mut self, values: impl IntoIterator<Item = f64>, weight: u64) {
+        let mut values = values.into_iter().peekable();
+        let Some(&first) = values.peek() else { return };
         if self.count == 0 {
-            (self.origin, self.min, self.max) = (value, value, value);
+            (self.origin, self.min, self.max) = (first, first, first);
         }
-        let (offset, times) = (value - self.origin, weight as f64);
-        self.count += weight;
-        self.sum += offset * times;
-        self.squares += offset * offset * times;
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        let (mut count, mut sum, mut squares) = (0, 0.0, 0.0);
+        for value in values {
+            let offset = value - self.origin;
+            count += 1;
+            sum += offset;
+            squares += offset * offset;
+            self.min = self.min.min(value);
+            self.max = self.max.max(value);
+        }
+        self.count += count * weight;
+        self.sum += sum * weight as f64;
+        self.squares += squares * weight as f64;
     }
 
     /// How many values.
@@ -131,14 +144,19 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Adds `weight` gaps of `span`. A zero gap has no rate.
+    /// Adds `weight` gaps of `span`.
     pub fn record(&mut self, span: Nanos, weight: u64) {
-        self.histogram.record(span.0, weight);
-        let ms = span.as_ms();
-        self.spans_ms.record(ms, weight);
-        if span > Nanos::ZERO {
-            self.rates.record(1000.0 / ms, weight);
+        self.record_all(&[span], weight);
+    }
+
+    /// Adds `weight` gaps of each of `spans`. A zero gap has no rate.
+    pub fn record_all(&mut self, spans: &[Nanos], weight: u64) {
+        for &span in spans {
+            self.histogram.record(span.0, weight);
         }
+        self.spans_ms.record_all(spans.iter().map(|span| span.as_ms()), weight);
+        let moving = spans.iter().filter(|&&span| span > Nanos::ZERO);
+        self.rates.record_all(moving.map(|span| 1e9 / span.0 as f64), weight);
     }
 
     /// Milliseconds between tokens.

@@ -162,9 +162,7 @@ impl Serving {
         if in_step > 0 {
             self.gaps.record(steps[0], in_step);
         }
-        for &step in &steps[1..] {
-            self.gaps.record(step, requests.len() as u64);
-        }
+        self.gaps.record_all(&steps[1..], requests.len() as u64);
     }
 
     fn completed(&mut self, id: RequestId, at: Nanos) {

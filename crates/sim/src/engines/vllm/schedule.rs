@@ -121,9 +121,7 @@ impl Vllm {
             return;
         }
         let fresh = &sequence.blocks[first as usize..last as usize];
-        for (&block, key) in fresh.iter().zip(sequence.keys(first, block_size)) {
-            self.pool.publish(block, key);
-        }
+        self.pool.publish(fresh, sequence.keys(first, block_size));
         self.sequences[slot].published = last;
     }
 

@@ -68,7 +68,7 @@ impl Sequence {
         let prompt_blocks = self.prompt.full_blocks(block_size);
         let owner = u64::from(self.id.0);
         let output = (first.max(prompt_blocks)..self.len / block_size)
-            .map(move |block| self.prompt.output_key(owner, (block + 1) * block_size));
+            .map(move |block| self.prompt.output_key(owner, block));
         self.prompt.keys_from(first.min(prompt_blocks), block_size).chain(output)
     }
 }
