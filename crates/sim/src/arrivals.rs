@@ -99,3 +99,103 @@ impl<'w> Arrivals<'w> {
         Some(Ready { at, session: request.session, turn: 0 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wavetank_model::{Priority, Prompt};
+
+    use super::*;
+
+    /// Sessions of two turns with a pause of 10 between them; session `i` starts at `starts[i]`.
+    struct TwoTurns {
+        starts: Vec<u64>,
+        opened: usize,
+    }
+
+    fn request(session: u32, turn: u32) -> Request {
+        Request {
+            session: SessionId(session),
+            turn,
+            prompt: Prompt::unique(u64::from(session), 1),
+            output_tokens: 1,
+            priority: Priority::default(),
+            think: (turn == 0).then_some(Nanos(10)),
+            labels: None,
+        }
+    }
+
+    impl Workload for TwoTurns {
+        fn open(&mut self) -> Result<Option<Opening>> {
+            let Some(&start) = self.starts.get(self.opened) else { return Ok(None) };
+            self.opened += 1;
+            Ok(Some(Opening { at: Nanos(start), request: request(self.opened as u32 - 1, 0) }))
+        }
+        fn follow_up(&mut self, session: SessionId, turn: u32) -> Result<Request> {
+            Ok(request(session.0, turn))
+        }
+        fn has_follow_ups(&self) -> bool {
+            true
+        }
+        fn requests(&self) -> u64 {
+            self.starts.len() as u64 * 2
+        }
+    }
+
+    fn arrivals(workload: &mut TwoTurns, load: Load) -> Arrivals<'_> {
+        Arrivals::of(workload, load).unwrap()
+    }
+
+    fn pop(arrivals: &mut Arrivals<'_>, now: u64) -> Option<(u64, u32, u32)> {
+        let arrival = arrivals.pop(Nanos(now)).unwrap()?;
+        Some((arrival.at.0, arrival.request.session.0, arrival.request.turn))
+    }
+
+    #[test]
+    fn l5_a_turn_is_ready_after_the_pause_and_not_before() {
+        let mut workload = TwoTurns { starts: vec![3], opened: 0 };
+        let mut arrivals = arrivals(&mut workload, Load::Schedule);
+        assert_eq!(pop(&mut arrivals, 2), None);
+        assert_eq!(pop(&mut arrivals, 4), Some((3, 0, 0)), "waiting counts from the schedule");
+        assert_eq!(arrivals.next_at(Nanos(4)), None, "nothing is ready while the turn is in flight");
+        arrivals.ended(SessionId(0), 0, Some(Nanos(10)), Nanos(20));
+        assert_eq!(arrivals.next_at(Nanos(20)), Some(Nanos(30)));
+        assert_eq!(pop(&mut arrivals, 29), None);
+        assert_eq!(pop(&mut arrivals, 30), Some((30, 0, 1)));
+        arrivals.ended(SessionId(0), 1, None, Nanos(40));
+        assert_eq!(arrivals.next_at(Nanos(40)), None);
+    }
+
+    #[test]
+    fn ties_go_to_the_lower_session() {
+        let mut workload = TwoTurns { starts: vec![0, 30], opened: 0 };
+        let mut arrivals = arrivals(&mut workload, Load::Schedule);
+        assert_eq!(pop(&mut arrivals, 0), Some((0, 0, 0)));
+        arrivals.ended(SessionId(0), 0, Some(Nanos(10)), Nanos(20));
+        assert_eq!(pop(&mut arrivals, 30), Some((30, 0, 1)));
+        assert_eq!(pop(&mut arrivals, 30), Some((30, 1, 0)));
+    }
+
+    #[test]
+    fn a_cap_on_requests_frees_the_place_while_a_session_thinks() {
+        let mut workload = TwoTurns { starts: vec![5, 6], opened: 0 };
+        let unit = ConcurrencyUnit::Requests;
+        let mut arrivals = arrivals(&mut workload, Load::Closed { concurrency: 1, unit });
+        assert_eq!(pop(&mut arrivals, 0), Some((0, 0, 0)), "start times are ignored");
+        assert_eq!(pop(&mut arrivals, 0), None);
+        arrivals.ended(SessionId(0), 0, Some(Nanos(10)), Nanos(20));
+        assert_eq!(pop(&mut arrivals, 20), Some((20, 1, 0)));
+    }
+
+    #[test]
+    fn a_cap_on_sessions_holds_the_place() {
+        let mut workload = TwoTurns { starts: vec![5, 6], opened: 0 };
+        let unit = ConcurrencyUnit::Sessions;
+        let mut arrivals = arrivals(&mut workload, Load::Closed { concurrency: 1, unit });
+        assert_eq!(pop(&mut arrivals, 0), Some((0, 0, 0)));
+        arrivals.ended(SessionId(0), 0, Some(Nanos(10)), Nanos(20));
+        assert_eq!(pop(&mut arrivals, 25), None);
+        assert_eq!(pop(&mut arrivals, 31), Some((31, 0, 1)), "waiting counts from the dispatch");
+        arrivals.ended(SessionId(0), 1, None, Nanos(40));
+        assert_eq!(pop(&mut arrivals, 40), Some((40, 1, 0)));
+    }
+}

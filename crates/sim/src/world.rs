@@ -7,7 +7,7 @@ use wavetank_model::{
 };
 
 use crate::arrivals::Arrivals;
-use crate::engines::{Engine, Horizon, Job, Passes};
+use crate::engines::{Engine, Horizon, Job, Work};
 use crate::routers::Router;
 use crate::wakes::Wakes;
 use crate::{Plan, engines, routers};
@@ -17,8 +17,8 @@ use crate::{Plan, engines, routers};
 pub struct Outcome {
     /// Whether it was stopped before its end.
     pub interrupted: bool,
-    /// Passes of all workers.
-    pub passes: Passes,
+    /// What all workers did.
+    pub work: Work,
 }
 
 /// Simulates `plan` under `workload`. Everything that happens goes to `sink`; raising `stop` ends the run
@@ -174,7 +174,7 @@ impl<'r, 's> World<'r, 's> {
     }
 
     fn outcome(&self, interrupted: bool) -> Outcome {
-        let passes = self.workers.iter().map(|worker| worker.passes()).sum();
-        Outcome { interrupted, passes }
+        let work = self.workers.iter().map(|worker| worker.work()).sum();
+        Outcome { interrupted, work }
     }
 }

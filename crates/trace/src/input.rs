@@ -1,8 +1,9 @@
 //! Where bytes come from: a file or standard input, plain or compressed, cut into numbered lines.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 use wavetank_model::{Error, Result};
@@ -19,7 +20,9 @@ const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 pub enum Input {
     /// A file, which can be read more than once.
     File(PathBuf),
-    /// Standard input, which cannot.
+    /// Text in memory.
+    Text(Arc<str>),
+    /// Standard input, which can be read once.
     Stdin,
 }
 
@@ -33,6 +36,7 @@ impl Input {
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
+            Self::Text(_) => "<text>".to_owned(),
             Self::Stdin => "<stdin>".to_owned(),
         }
     }
@@ -41,6 +45,7 @@ impl Input {
     pub(crate) fn lines(&self) -> Result<Lines> {
         let raw: Box<dyn Read> = match self {
             Self::File(path) => Box::new(open_file(path)?),
+            Self::Text(text) => Box::new(Cursor::new(text.as_bytes().to_vec())),
             Self::Stdin => Box::new(io::stdin()),
         };
         let mut buffered = BufReader::with_capacity(BUFFER, raw);

@@ -247,7 +247,7 @@ fn load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Load> {
     };
     if args.arrival_speedup_ratio.is_some_and(|ratio| ratio != 1.0) {
         warnings.push(
-            "--arrival-speedup-ratio has no effect: --replay-concurrency ignores start times and leaves pauses as they are"
+            "--arrival-speedup-ratio has no effect: --replay-concurrency ignores start times, keeps pauses"
                 .to_owned(),
         );
     }

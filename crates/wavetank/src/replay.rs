@@ -125,10 +125,12 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
 }
 
 fn counts(summary: &Summary, run: &Run) -> Map<String, Value> {
-    let passes = run.outcome.passes;
+    let work = run.outcome.work;
     let mut counts = summary.counts_json();
     counts.insert("clamped_inputs".to_owned(), json!(run.clamped));
-    counts.insert("passes".to_owned(), json!({ "stepped": passes.stepped, "advanced": passes.advanced }));
+    counts.insert("computed_prompt_tokens".to_owned(), json!(work.prompt_tokens));
+    let passes = json!({ "stepped": work.stepped_passes, "advanced": work.advanced_passes });
+    counts.insert("passes".to_owned(), passes);
     counts
 }
 

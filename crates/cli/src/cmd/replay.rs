@@ -73,13 +73,11 @@ fn explain(replayed: &Replayed, verbose: bool) {
         output::complain(&format!("warning: {warning}"));
     }
     if verbose {
-        let passes = replayed.outcome.passes;
-        let all = (passes.stepped + passes.advanced).max(1);
+        let (stepped, advanced) =
+            (replayed.outcome.work.stepped_passes, replayed.outcome.work.advanced_passes);
         output::complain(&format!(
-            "passes: {} simulated one by one, {} advanced in runs ({:.1} %)",
-            passes.stepped,
-            passes.advanced,
-            passes.advanced as f64 * 100.0 / all as f64
+            "passes: {stepped} simulated one by one, {advanced} advanced in runs ({:.1} %)",
+            advanced as f64 * 100.0 / (stepped + advanced).max(1) as f64
         ));
     }
 }

@@ -26,20 +26,23 @@ pub struct Horizon {
     pub ends_by: Nanos,
 }
 
-/// Passes an engine has simulated.
+/// What an engine has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passes {
-    /// One by one, through the whole scheduler.
-    pub stepped: u64,
-    /// Together with the passes around them, because nothing could change in between.
-    pub advanced: u64,
+pub struct Work {
+    /// Passes simulated one by one, through the whole scheduler.
+    pub stepped_passes: u64,
+    /// Passes simulated together with those around them, because nothing could change in between.
+    pub advanced_passes: u64,
+    /// Prompt tokens computed; those of a preempted request count each time.
+    pub prompt_tokens: u64,
 }
 
-impl std::iter::Sum for Passes {
+impl std::iter::Sum for Work {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, next| Self {
-            stepped: sum.stepped + next.stepped,
-            advanced: sum.advanced + next.advanced,
+            stepped_passes: sum.stepped_passes + next.stepped_passes,
+            advanced_passes: sum.advanced_passes + next.advanced_passes,
+            prompt_tokens: sum.prompt_tokens + next.prompt_tokens,
         })
     }
 }
@@ -63,8 +66,8 @@ pub trait Engine {
     /// Moves out the requests finished at the end of the last pass. Tells whether there were any.
     fn take_finished(&mut self, into: &mut Vec<RequestId>) -> bool;
 
-    /// How many passes were simulated, and how.
-    fn passes(&self) -> Passes;
+    /// What was done so far.
+    fn work(&self) -> Work;
 }
 
 /// A row of the table.

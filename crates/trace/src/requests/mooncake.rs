@@ -16,7 +16,7 @@ use crate::workload;
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
     name: "mooncake",
-    about: "JSON lines with timestamp, input_length, output_length, hash_ids; sessions by session_id and delay",
+    about: "JSON lines: timestamp, input_length, output_length, hash_ids; session_id and delay",
     open: |input, options| workload::open(input, options, parse),
 };
 

@@ -164,9 +164,8 @@ impl Loader {
         }
         let scheduled = matches!(self.index.options.starts, Starts::Scheduled { .. });
         if scheduled && row.timestamp.is_none() {
-            return Err(Error::input("\"timestamp\" is missing").hint(
-                "the first turn of a session needs one to be replayed on schedule; --replay-concurrency does without",
-            ));
+            return Err(Error::input("\"timestamp\" is missing")
+                .hint("a session starts at its first turn's timestamp; --replay-concurrency does without"));
         }
         let session = self.sessions.len() as u32;
         self.sessions.push(Session { last_turn: turn, last_timestamp: row.timestamp });

@@ -83,9 +83,8 @@ fn input_length(row: &Row<'_>, options: &Options) -> Result<InputLength> {
             let message = format!(
                 "\"input_length\" is {tokens}, but its {ids} hash ids of {per_id} tokens cover only {covered}"
             );
-            Err(Error::input(message).hint(
-                "set --trace-block-size to the tokens per hash id of this trace, or cut such inputs with --clamp-input",
-            ))
+            Err(Error::input(message)
+                .hint("--trace-block-size says how many tokens a hash id stands for; --clamp-input cuts"))
         }
     }
 }

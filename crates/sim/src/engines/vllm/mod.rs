@@ -15,7 +15,7 @@ use wavetank_model::{
     Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
 };
 
-use super::{Engine, Entry, Horizon, Job, Passes};
+use super::{Engine, Entry, Horizon, Job, Work};
 use crate::EngineConfig;
 use crate::pace::Pace;
 use crate::timing::{DecodeBatch, PrefillBatch};
@@ -48,7 +48,7 @@ struct Vllm {
     halted: bool,
     stretch: Stretch,
     finished: Vec<RequestId>,
-    passes: Passes,
+    work: Work,
     scratch: Scratch,
 }
 
@@ -79,7 +79,7 @@ impl Vllm {
             halted: false,
             stretch: Stretch::default(),
             finished: Vec::new(),
-            passes: Passes::default(),
+            work: Work::default(),
             scratch: Scratch::default(),
         })
     }
@@ -97,7 +97,9 @@ impl Vllm {
             self.halted = true;
             return Ok(());
         }
-        self.passes.stepped += 1;
+        self.work.stepped_passes += 1;
+        self.work.prompt_tokens +=
+            self.scratch.scheduled.iter().map(|work| u64::from(work.prompt_tokens)).sum::<u64>();
         let emitted = self.emit(end, sink);
         self.boundary = end;
         self.reject(sink);
@@ -134,7 +136,7 @@ impl Vllm {
         DecodeBatch { requests, kv_tokens, capacity_tokens }
     }
 
-    /// Gives a token to every running request whose known tokens are all computed. Tells whether any had them.
+    /// Gives a token to every running request whose known tokens are all computed; tells whether any had them.
     fn emit(&mut self, end: Nanos, sink: &mut ServeSink<'_>) -> bool {
         let mut emitting = std::mem::take(&mut self.scratch.emitting);
         emitting.clear();
@@ -252,7 +254,7 @@ impl Engine for Vllm {
         any
     }
 
-    fn passes(&self) -> Passes {
-        self.passes
+    fn work(&self) -> Work {
+        self.work
     }
 }

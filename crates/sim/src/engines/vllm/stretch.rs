@@ -128,7 +128,7 @@ impl Vllm {
         if count == 0 {
             return;
         }
-        self.passes.advanced += u64::from(count);
+        self.work.advanced_passes += u64::from(count);
         self.running_tokens += self.running.len() as u64 * u64::from(count);
         self.scratch.emitting.clear();
         let mut finishing = false;

@@ -1,0 +1,243 @@
+//! Laws that hold for every plan and every workload.
+//!
+//! What breaks them, tried by hand: dropping a completion (`conservation`), counting a recomputed block as
+//! reused (`tokens`), letting a lookup take the block of the last token (`reuse`), stamping a completion with
+//! the start of its pass (`little`), advancing an uncoupled worker past its next arrival (`coupling`).
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+use wavetank_model::{Nanos, Opening, Request, Result, ServeEvent, SessionId, Sink, Workload};
+use wavetank_report::{Records, Serving, Summary};
+use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Outcome, Plan, PreemptionMode};
+use wavetank_trace::{Input, Options, Starts, requests};
+
+const TOKENS_PER_ID: u32 = 16;
+
+/// One row: session (or none), start, pause, blocks from a small alphabet, tokens cut off the end, output.
+type RowShape = (Option<u8>, u32, u32, Vec<u8>, u32, u32);
+
+fn row_shape() -> impl Strategy<Value = RowShape> {
+    let ids = proptest::collection::vec(0u8..3, 1..8);
+    (proptest::option::of(0u8..4), 0u32..400, 0u32..60, ids, 0..TOKENS_PER_ID, 0u32..40)
+}
+
+/// Rows as a trace; later rows of a session have a pause instead of a start.
+fn trace(shapes: &[RowShape]) -> String {
+    let mut begun = HashSet::new();
+    let mut sorted = shapes.to_vec();
+    sorted.sort_by_key(|shape| shape.1);
+    let mut text = String::new();
+    for (session, start, pause, ids, cut, output) in sorted {
+        let tokens = ids.len() as u32 * TOKENS_PER_ID - cut;
+        let when = match session {
+            Some(id) if !begun.insert(id) => format!(r#""session_id":"s{id}","delay":{pause}"#),
+            Some(id) => format!(r#""session_id":"s{id}","timestamp":{start}"#),
+            None => format!(r#""timestamp":{start}"#),
+        };
+        text += &format!(
+            "{{{when},\"input_length\":{tokens},\"output_length\":{output},\"hash_ids\":{ids:?}}}\n"
+        );
+    }
+    text
+}
+
+fn engine() -> impl Strategy<Value = EngineConfig> {
+    let sizes = (2u32..40, 8u32..60, 1u32..6, 1u32..90);
+    (sizes, any::<[bool; 3]>()).prop_map(|((block_size, blocks, seats, budget), [cached, chunked, fifo])| {
+        EngineConfig {
+            block_size,
+            num_gpu_blocks: blocks,
+            max_num_seqs: Some(seats),
+            max_num_batched_tokens: Some(budget),
+            enable_prefix_caching: cached,
+            enable_chunked_prefill: chunked,
+            preemption_mode: if fifo { PreemptionMode::Fifo } else { PreemptionMode::Lifo },
+            ..EngineConfig::default()
+        }
+    })
+}
+
+fn load() -> impl Strategy<Value = Load> {
+    prop_oneof![
+        Just(Load::Schedule),
+        (1u32..5).prop_map(|n| Load::Closed { concurrency: n, unit: ConcurrencyUnit::Requests }),
+        (1u32..5).prop_map(|n| Load::Closed { concurrency: n, unit: ConcurrencyUnit::Sessions }),
+    ]
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    (engine(), load(), 1u32..4, proptest::option::weighted(0.3, 0u64..2_000)).prop_map(
+        |(engine, load, num_workers, cap_ms)| Plan {
+            engine,
+            num_workers,
+            router_mode: "round_robin".to_owned(),
+            load,
+            max_sim_time: cap_ms.map(|ms| Nanos(ms * 1_000_000)),
+            seed: 42,
+        },
+    )
+}
+
+fn huge(load: Load) -> Plan {
+    let engine = EngineConfig { block_size: 8, num_gpu_blocks: 100_000, ..EngineConfig::default() };
+    let router_mode = "round_robin".to_owned();
+    Plan { engine, num_workers: 1, router_mode, load, max_sim_time: None, seed: 42 }
+}
+
+/// Everything the laws look at.
+#[derive(Default)]
+struct Watched {
+    serving: Serving,
+    records: Records,
+    /// Change of the number in the system, by time.
+    changes: BTreeMap<Nanos, i64>,
+    sojourn: u128,
+    arrivals: BTreeMap<u32, Nanos>,
+}
+
+impl Sink<ServeEvent<'_>> for Watched {
+    fn record(&mut self, event: &ServeEvent<'_>) {
+        self.serving.record(event);
+        self.records.record(event);
+        match *event {
+            ServeEvent::RequestArrived { request, at, .. } => {
+                *self.changes.entry(at).or_default() += 1;
+                self.arrivals.insert(request.0, at);
+            }
+            ServeEvent::RequestCompleted { request, at, .. }
+            | ServeEvent::RequestRejected { request, at, .. } => {
+                *self.changes.entry(at).or_default() -= 1;
+                self.sojourn += u128::from((at - self.arrivals[&request.0]).0);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn workload(plan: &Plan, text: &str) -> Box<dyn Workload> {
+    let starts = match plan.load {
+        Load::Schedule => Starts::Scheduled { speedup: 1.0 },
+        Load::Closed { .. } => Starts::Ignored,
+    };
+    let options = Options { tokens_per_id: TOKENS_PER_ID, clamp_input: false, starts, keep_names: false };
+    requests::open("mooncake", &Input::Text(Arc::from(text)), &options).unwrap().workload
+}
+
+fn run(plan: &Plan, workload: &mut dyn Workload) -> (Watched, Outcome) {
+    let mut watched = Watched::default();
+    let outcome = wavetank_sim::run(plan, workload, &mut watched, &AtomicBool::new(false)).unwrap();
+    (watched, outcome)
+}
+
+fn summarise(plan: &Plan, text: &str) -> (Summary, Outcome) {
+    let (watched, outcome) = run(plan, workload(plan, text).as_mut());
+    (watched.serving.summary(), outcome)
+}
+
+/// Prompt tokens that a cache without end would find, one request after the other in the order given.
+fn bound(plan: &Plan, text: &str) -> u64 {
+    let block_size = plan.engine.block_size;
+    let mut workload = workload(plan, text);
+    let (mut seen, mut reusable) = (HashSet::new(), 0);
+    while let Some(Opening { request, .. }) = workload.open().unwrap() {
+        let keys: Vec<_> = request.prompt.keys_from(0, block_size).collect();
+        let most = ((request.prompt.tokens() - 1) / block_size) as usize;
+        let found = keys.iter().take(most).take_while(|key| seen.contains(*key)).count();
+        reusable += found as u64 * u64::from(block_size);
+        seen.extend(keys);
+    }
+    reusable
+}
+
+/// Says that completions matter, so that the event loop steps all workers together.
+struct Coupled(Box<dyn Workload>);
+
+impl Workload for Coupled {
+    fn open(&mut self) -> Result<Option<Opening>> {
+        self.0.open()
+    }
+    fn follow_up(&mut self, session: SessionId, turn: u32) -> Result<Request> {
+        self.0.follow_up(session, turn)
+    }
+    fn has_follow_ups(&self) -> bool {
+        true
+    }
+    fn requests(&self) -> u64 {
+        self.0.requests()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn conservation(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
+        let text = trace(&shapes);
+        let (watched, _) = run(&plan, workload(&plan, &text).as_mut());
+        let records: Vec<_> = watched.records.sorted().collect();
+        let summary = watched.serving.summary();
+        let ended = summary.counts.completed + summary.counts.rejected_total();
+        prop_assert_eq!(records.len() as u64, ended);
+        prop_assert!(ended <= summary.counts.arrived);
+        if plan.max_sim_time.is_none() {
+            prop_assert_eq!(summary.counts.arrived, shapes.len() as u64);
+            prop_assert_eq!(ended, summary.counts.arrived);
+        }
+        for record in records.iter().filter(|record| record.terminal_status == "completed") {
+            prop_assert_eq!(record.output_length, record.requested_output_length);
+        }
+    }
+
+    #[test]
+    fn tokens(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
+        let text = trace(&shapes);
+        let (summary, outcome) = summarise(&Plan { max_sim_time: None, ..plan }, &text);
+        let computed = outcome.work.prompt_tokens;
+        if summary.counts.rejected_total() == 0 {
+            prop_assert!(summary.first_reused_tokens + computed >= summary.input_tokens);
+            if summary.counts.preemptions == 0 {
+                prop_assert_eq!(summary.first_reused_tokens + computed, summary.input_tokens);
+            }
+        }
+    }
+
+    #[test]
+    fn reuse(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
+        let single: Vec<_> = shapes.into_iter().map(|shape| (None, shape.1, shape.2, shape.3, shape.4, shape.5)).collect();
+        let text = trace(&single);
+        let (summary, _) = summarise(&plan, &text);
+        prop_assert!(summary.first_reused_tokens <= bound(&plan, &text));
+        let one_at_a_time = huge(Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests });
+        let (summary, _) = summarise(&one_at_a_time, &text);
+        prop_assert_eq!(summary.first_reused_tokens, bound(&one_at_a_time, &text));
+        prop_assert_eq!(summary.reused_tokens, summary.first_reused_tokens);
+    }
+
+    #[test]
+    fn little(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
+        let plan = Plan { max_sim_time: None, ..plan };
+        let (watched, _) = run(&plan, workload(&plan, &trace(&shapes)).as_mut());
+        let (mut present, mut last, mut area) = (0i64, Nanos::ZERO, 0u128);
+        for (&at, &change) in &watched.changes {
+            area += u128::from((at - last).0) * present as u128;
+            present += change;
+            last = at;
+            prop_assert!(present >= 0);
+        }
+        prop_assert_eq!(present, 0);
+        prop_assert_eq!(area, watched.sojourn);
+    }
+
+    #[test]
+    fn coupling(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
+        let plan = Plan { load: Load::Schedule, ..plan };
+        let single: Vec<_> = shapes.into_iter().map(|shape| (None, shape.1, shape.2, shape.3, shape.4, shape.5)).collect();
+        let text = trace(&single);
+        let (alone, _) = run(&plan, workload(&plan, &text).as_mut());
+        let (together, _) = run(&plan, &mut Coupled(workload(&plan, &text)));
+        prop_assert_eq!(alone.records.sorted().collect::<Vec<_>>(), together.records.sorted().collect::<Vec<_>>());
+    }
+}
