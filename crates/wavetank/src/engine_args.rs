@@ -367,8 +367,8 @@ mod tests {
 
     #[test]
     fn values_reach_the_engine() {
-        let json = r#"{"block_size":16,"max_num_seqs":null,"preemption_mode":"fifo","enable_chunked_prefill":false,
-            "timing":{"name":"fixed","prefill_ms":2,"decode_ms":1}}"#;
+        let json = r#"{"block_size":16,"max_num_seqs":null,"preemption_mode":"fifo",
+            "enable_chunked_prefill":false,"timing":{"name":"fixed","prefill_ms":2,"decode_ms":1}}"#;
         let config = parse(json).0.unwrap();
         assert_eq!((config.block_size, config.max_num_seqs), (16, None));
         assert_eq!(config.preemption_mode, PreemptionMode::Fifo);

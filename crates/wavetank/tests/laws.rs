@@ -10,27 +10,46 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use wavetank_model::{Nanos, Opening, Request, Result, ServeEvent, SessionId, Sink, Workload};
-use wavetank_report::{Records, Serving, Summary};
+use wavetank_report::{Record, Records, Serving, Summary};
 use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Outcome, Plan, PreemptionMode};
 use wavetank_trace::{Input, Options, Starts, requests};
 
 const TOKENS_PER_ID: u32 = 16;
 
-/// One row: session (or none), start, pause, blocks from a small alphabet, tokens cut off the end, output.
-type RowShape = (Option<u8>, u32, u32, Vec<u8>, u32, u32);
+#[derive(Clone, Debug)]
+struct RowShape {
+    session: Option<u8>,
+    start_ms: u32,
+    pause_ms: u32,
+    /// From a small alphabet, so that prompts share prefixes.
+    ids: Vec<u8>,
+    /// Tokens missing from the last id.
+    cut: u32,
+    output: u32,
+}
 
 fn row_shape() -> impl Strategy<Value = RowShape> {
+    let times = (0u32..400, 0u32..60);
     let ids = proptest::collection::vec(0u8..3, 1..8);
-    (proptest::option::of(0u8..4), 0u32..400, 0u32..60, ids, 0..TOKENS_PER_ID, 0u32..40)
+    (proptest::option::of(0u8..4), times, ids, 0..TOKENS_PER_ID, 0u32..40).prop_map(
+        |(session, (start_ms, pause_ms), ids, cut, output)| RowShape {
+            session,
+            start_ms,
+            pause_ms,
+            ids,
+            cut,
+            output,
+        },
+    )
 }
 
 /// Rows as a trace; later rows of a session have a pause instead of a start.
 fn trace(shapes: &[RowShape]) -> String {
     let mut begun = HashSet::new();
     let mut sorted = shapes.to_vec();
-    sorted.sort_by_key(|shape| shape.1);
+    sorted.sort_by_key(|shape| shape.start_ms);
     let mut text = String::new();
-    for (session, start, pause, ids, cut, output) in sorted {
+    for RowShape { session, start_ms: start, pause_ms: pause, ids, cut, output } in sorted {
         let tokens = ids.len() as u32 * TOKENS_PER_ID - cut;
         let when = match session {
             Some(id) if !begun.insert(id) => format!(r#""session_id":"s{id}","delay":{pause}"#),
@@ -42,6 +61,10 @@ fn trace(shapes: &[RowShape]) -> String {
         );
     }
     text
+}
+
+fn single_turns(shapes: Vec<RowShape>) -> Vec<RowShape> {
+    shapes.into_iter().map(|shape| RowShape { session: None, ..shape }).collect()
 }
 
 fn engine() -> impl Strategy<Value = EngineConfig> {
@@ -94,8 +117,6 @@ struct Watched {
     records: Records,
     /// Change of the number in the system, by time.
     changes: BTreeMap<Nanos, i64>,
-    sojourn: u128,
-    arrivals: BTreeMap<u32, Nanos>,
 }
 
 impl Sink<ServeEvent<'_>> for Watched {
@@ -103,14 +124,9 @@ impl Sink<ServeEvent<'_>> for Watched {
         self.serving.record(event);
         self.records.record(event);
         match *event {
-            ServeEvent::RequestArrived { request, at, .. } => {
-                *self.changes.entry(at).or_default() += 1;
-                self.arrivals.insert(request.0, at);
-            }
-            ServeEvent::RequestCompleted { request, at, .. }
-            | ServeEvent::RequestRejected { request, at, .. } => {
+            ServeEvent::RequestArrived { at, .. } => *self.changes.entry(at).or_default() += 1,
+            ServeEvent::RequestCompleted { at, .. } | ServeEvent::RequestRejected { at, .. } => {
                 *self.changes.entry(at).or_default() -= 1;
-                self.sojourn += u128::from((at - self.arrivals[&request.0]).0);
             }
             _ => {}
         }
@@ -150,6 +166,14 @@ fn bound(plan: &Plan, text: &str) -> u64 {
         seen.extend(keys);
     }
     reusable
+}
+
+fn time_in_system_ms(record: &Record) -> f64 {
+    let to_the_end = record.terminal_time_ms - record.arrival_time_ms;
+    match record.terminal_status {
+        "completed" => record.e2e_latency_ms.unwrap_or(to_the_end),
+        _ => to_the_end,
+    }
 }
 
 /// Says that completions matter, so that the event loop steps all workers together.
@@ -206,8 +230,7 @@ proptest! {
 
     #[test]
     fn reuse(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
-        let single: Vec<_> = shapes.into_iter().map(|shape| (None, shape.1, shape.2, shape.3, shape.4, shape.5)).collect();
-        let text = trace(&single);
+        let text = trace(&single_turns(shapes));
         let (summary, _) = summarise(&plan, &text);
         prop_assert!(summary.first_reused_tokens <= bound(&plan, &text));
         let one_at_a_time = huge(Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests });
@@ -220,24 +243,27 @@ proptest! {
     fn little(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
         let plan = Plan { max_sim_time: None, ..plan };
         let (watched, _) = run(&plan, workload(&plan, &trace(&shapes)).as_mut());
-        let (mut present, mut last, mut area) = (0i64, Nanos::ZERO, 0u128);
+        // The number in the system over time, from arrivals and ends ...
+        let (mut present, mut last, mut area_ms) = (0i64, Nanos::ZERO, 0.0);
         for (&at, &change) in &watched.changes {
-            area += u128::from((at - last).0) * present as u128;
+            area_ms += (at - last).as_ms() * present as f64;
             present += change;
             last = at;
             prop_assert!(present >= 0);
         }
         prop_assert_eq!(present, 0);
-        prop_assert_eq!(area, watched.sojourn);
+        // ... is the sum of the times in it, which for a completed request is the latency of its tokens.
+        let sum_ms: f64 = watched.records.sorted().map(|record| time_in_system_ms(&record)).sum();
+        prop_assert!((area_ms - sum_ms).abs() < 1e-6 * area_ms.max(1.0), "{} {}", area_ms, sum_ms);
     }
 
     #[test]
     fn coupling(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
         let plan = Plan { load: Load::Schedule, ..plan };
-        let single: Vec<_> = shapes.into_iter().map(|shape| (None, shape.1, shape.2, shape.3, shape.4, shape.5)).collect();
-        let text = trace(&single);
+        let text = trace(&single_turns(shapes));
         let (alone, _) = run(&plan, workload(&plan, &text).as_mut());
         let (together, _) = run(&plan, &mut Coupled(workload(&plan, &text)));
-        prop_assert_eq!(alone.records.sorted().collect::<Vec<_>>(), together.records.sorted().collect::<Vec<_>>());
+        let sorted = |watched: Watched| watched.records.sorted().collect::<Vec<_>>();
+        prop_assert_eq!(sorted(alone), sorted(together));
     }
 }

@@ -136,7 +136,7 @@ impl Vllm {
         DecodeBatch { requests, kv_tokens, capacity_tokens }
     }
 
-    /// Gives a token to every running request whose known tokens are all computed; tells whether any had them.
+    /// Gives a token to every running request whose known tokens are all computed. Tells whether any were.
     fn emit(&mut self, end: Nanos, sink: &mut ServeSink<'_>) -> bool {
         let mut emitting = std::mem::take(&mut self.scratch.emitting);
         emitting.clear();
