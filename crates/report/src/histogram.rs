@@ -12,14 +12,26 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Adds `weight` occurrences of `value`.
-    pub fn record(&mut self, value: u64, weight: u64) {
-        let bucket = bucket_of(value);
+    /// Adds `weight` occurrences of each of `values`. Neighbours that fall into one bucket cost one update.
+    pub fn record_all(&mut self, values: impl Iterator<Item = u64>, weight: u64) {
+        let (mut bucket, mut count) = (0, 0);
+        for value in values {
+            let next = bucket_of(value);
+            if next != bucket {
+                self.add(bucket, count);
+                (bucket, count) = (next, 0);
+            }
+            count += weight;
+        }
+        self.add(bucket, count);
+    }
+
+    fn add(&mut self, bucket: usize, count: u64) {
         if bucket >= self.counts.len() {
             self.counts.resize((bucket / PER_OCTAVE + 1) * PER_OCTAVE, 0);
         }
-        self.counts[bucket] += weight;
-        self.total += weight;
+        self.counts[bucket] += count;
+        self.total += count;
     }
 
     /// How many values were recorded.
@@ -85,9 +97,7 @@ mod tests {
         #[test]
         fn ranks_agree_with_a_sorted_list(mut values in proptest::collection::vec(0u64..5_000_000, 1..200)) {
             let mut histogram = Histogram::default();
-            for &value in &values {
-                histogram.record(value, 1);
-            }
+            histogram.record_all(values.iter().copied(), 1);
             values.sort_unstable();
             for (rank, &value) in values.iter().enumerate() {
                 let found = histogram.at_rank(rank as u64);

@@ -28,6 +28,14 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// The same distribution in another unit.
+    fn map(self, unit: impl Fn(f64) -> f64) -> Self {
+        let Self { mean, min, max, median, p75, p90, p95, p99, std } = self;
+        let [mean, min, max, median, p75] = [mean, min, max, median, p75].map(&unit);
+        let [p90, p95, p99, std] = [p90, p95, p99, std].map(&unit);
+        Self { mean, min, max, median, p75, p90, p95, p99, std }
+    }
+
     fn of(count: u64, moments: &Moments, at_rank: impl Fn(u64) -> f64) -> Self {
         if count == 0 {
             return Self::default();
@@ -73,15 +81,17 @@ impl Moments {
         if self.count == 0 {
             (self.origin, self.min, self.max) = (first, first, first);
         }
+        let Self { origin, mut min, mut max, .. } = *self;
         let (mut count, mut sum, mut squares) = (0, 0.0, 0.0);
         for value in values {
-            let offset = value - self.origin;
+            let offset = value - origin;
             count += 1;
             sum += offset;
             squares += offset * offset;
-            self.min = self.min.min(value);
-            self.max = self.max.max(value);
+            min = if value < min { value } else { min };
+            max = if value > max { value } else { max };
         }
+        (self.min, self.max) = (min, max);
         self.count += count * weight;
         self.sum += sum * weight as f64;
         self.squares += squares * weight as f64;
@@ -139,7 +149,7 @@ impl Samples {
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {
     histogram: Histogram,
-    spans_ms: Moments,
+    spans_ns: Moments,
     rates: Moments,
 }
 
@@ -151,19 +161,17 @@ impl Gaps {
 
     /// Adds `weight` gaps of each of `spans`. A zero gap has no rate.
     pub fn record_all(&mut self, spans: &[Nanos], weight: u64) {
-        for &span in spans {
-            self.histogram.record(span.0, weight);
-        }
-        self.spans_ms.record_all(spans.iter().map(|span| span.as_ms()), weight);
+        self.histogram.record_all(spans.iter().map(|span| span.0), weight);
+        self.spans_ns.record_all(spans.iter().map(|span| span.0 as f64), weight);
         let moving = spans.iter().filter(|&&span| span > Nanos::ZERO);
         self.rates.record_all(moving.map(|span| 1e9 / span.0 as f64), weight);
     }
 
     /// Milliseconds between tokens.
     pub fn spans_ms(&self) -> Distribution {
-        let Moments { min, max, .. } = self.spans_ms;
-        let at_rank = |rank| (self.histogram.at_rank(rank) / 1e6).clamp(min, max);
-        Distribution::of(self.histogram.total(), &self.spans_ms, at_rank)
+        let Moments { min, max, .. } = self.spans_ns;
+        let at_rank = |rank| self.histogram.at_rank(rank).clamp(min, max);
+        Distribution::of(self.histogram.total(), &self.spans_ns, at_rank).map(|ns| ns / 1e6)
     }
 
     /// Tokens per second, over the gaps that are not zero: the longest gap is the lowest rate.

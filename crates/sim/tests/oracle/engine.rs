@@ -119,7 +119,7 @@ impl Engine {
                     self.advance(position, take, pass);
                     at = position + 1;
                 }
-                None => at = 0.max(self.first_unscheduled(pass)),
+                None => at = self.first_unscheduled(pass),
             }
         }
     }
@@ -214,13 +214,13 @@ impl Engine {
             return Verdict::Wait;
         }
         let hits = self.pool.lookup(&head.tokens);
-        let shared = hits.iter().filter(|&&block| self.pool.is_active(block)).count();
-        if all_blocks - shared > self.pool.available() {
-            return Verdict::Wait;
-        }
         let uncached = head.prompt.saturating_sub(hits.len() * self.config.block_size as usize);
         if !self.config.chunked_prefill && uncached > self.pass_limit() {
             return Verdict::Reject(RejectReason::PromptExceedsPass);
+        }
+        let shared = hits.iter().filter(|&&block| self.pool.is_active(block)).count();
+        if all_blocks - shared > self.pool.available() {
+            return Verdict::Wait;
         }
         if !self.config.chunked_prefill && uncached > budget {
             return Verdict::Wait;

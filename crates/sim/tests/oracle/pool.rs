@@ -45,7 +45,8 @@ impl Pool {
         let mut hits = Vec::new();
         for count in 1..=(tokens.len() - 1) / self.block_size {
             let wanted = &tokens[..count * self.block_size];
-            let copies = (0..self.blocks.len()).filter(|&i| self.blocks[i].content.as_deref() == Some(wanted));
+            let copies =
+                (0..self.blocks.len()).filter(|&i| self.blocks[i].content.as_deref() == Some(wanted));
             let Some(oldest) = copies.min_by_key(|&i| self.blocks[i].published) else { break };
             hits.push(oldest);
         }
