@@ -20,8 +20,8 @@ const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 pub enum Input {
     /// A file, which can be read more than once.
     File(PathBuf),
-    /// Text in memory.
-    Text(Arc<str>),
+    /// Bytes in memory.
+    Bytes(Arc<[u8]>),
     /// Standard input, which can be read once.
     Stdin,
 }
@@ -36,7 +36,7 @@ impl Input {
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
-            Self::Text(_) => "<text>".to_owned(),
+            Self::Bytes(_) => "<memory>".to_owned(),
             Self::Stdin => "<stdin>".to_owned(),
         }
     }
@@ -45,7 +45,7 @@ impl Input {
     pub(crate) fn lines(&self) -> Result<Lines> {
         let raw: Box<dyn Read> = match self {
             Self::File(path) => Box::new(open_file(path)?),
-            Self::Text(text) => Box::new(Cursor::new(text.as_bytes().to_vec())),
+            Self::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
             Self::Stdin => Box::new(io::stdin()),
         };
         let mut buffered = BufReader::with_capacity(BUFFER, raw);

@@ -139,7 +139,7 @@ fn workload(plan: &Plan, text: &str) -> Box<dyn Workload> {
         Load::Closed { .. } => Starts::Ignored,
     };
     let options = Options { tokens_per_id: TOKENS_PER_ID, clamp_input: false, starts, keep_names: false };
-    requests::open("mooncake", &Input::Text(Arc::from(text)), &options).unwrap().workload
+    requests::open("mooncake", &Input::Bytes(Arc::from(text.as_bytes())), &options).unwrap().workload
 }
 
 fn run(plan: &Plan, workload: &mut dyn Workload) -> (Watched, Outcome) {

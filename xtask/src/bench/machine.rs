@@ -14,7 +14,7 @@ pub(super) fn describe() -> Result<String, String> {
         "- CPU: {}, {cores} cores\n- memory: {}\n- kernel: Linux {}\n- compiler: {}\n",
         field(&cpu, "model name").unwrap_or("unknown"),
         field(&memory, "MemTotal").map_or_else(|| "unknown".to_owned(), gibibytes),
-        kernel.trim(),
+        kernel.split(['-', '\n']).next().unwrap_or_default(),
         text_of("rustc", &["--version"])?,
     ))
 }

@@ -11,8 +11,8 @@ use crate::history::{End, Histories, History};
 /// More passes than any generated case needs.
 const MOST_PASSES: usize = 2_000_000;
 
-static RULE: std::sync::LazyLock<String> =
-    std::sync::LazyLock::new(|| std::env::var("RULE").unwrap_or_default());
+thread_local! { pub(crate) static RULE: std::cell::RefCell<String> = std::cell::RefCell::new("R".to_owned()); }
+fn rule() -> String { RULE.with(|r| r.borrow().clone()) }
 
 struct Worker {
     engine: Engine,
@@ -102,7 +102,7 @@ impl Driver<'_> {
                 self.twice = true;
             }
             changed |= late;
-            match RULE.as_str() {
+            match rule().as_str() {
                 "R" => {
                     while self.start_passes() {
                         changed = true;
@@ -196,7 +196,7 @@ impl Driver<'_> {
                 self.begin(number, &pass);
                 if pass.duration == 0 {
                     self.complete(number, &pass);
-                    match RULE.as_str() {
+                    match rule().as_str() {
                         "R" | "Q1" => break,
                         "P" => return true,
                         _ => {
@@ -207,7 +207,7 @@ impl Driver<'_> {
                     }
                 } else {
                     self.workers[number].busy = Some((self.now + pass.duration, pass));
-                    if RULE.as_str() == "P" {
+                    if rule().as_str() == "P" {
                         return true;
                     }
                     break;

@@ -110,17 +110,12 @@ impl Engine {
         let mut at = 0;
         while at < self.running.len() && pass.budget > 0 {
             let id = self.running[at].id;
-            let take = (self.running[at].tokens.len() - self.running[at].computed).min(pass.budget);
-            let blocks = self.block_count(self.running[at].computed + take);
-            self.make_room(id, blocks, pass);
-            // Preemptions may have moved it, or taken it out.
-            match self.running.iter().position(|sequence| sequence.id == id) {
-                Some(position) => {
-                    self.advance(position, take, pass);
-                    at = position + 1;
-                }
-                None => at = self.first_unscheduled(pass),
-            }
+            let Some((position, take)) = self.make_room(id, pass) else {
+                at = self.first_unscheduled(pass);
+                continue;
+            };
+            self.advance(position, take, pass);
+            at = position + 1;
         }
     }
 
@@ -130,11 +125,16 @@ impl Engine {
         self.running.iter().position(without).unwrap_or(self.running.len())
     }
 
-    /// Preempts until request `id` can hold `blocks` blocks, or is preempted itself.
-    fn make_room(&mut self, id: u32, blocks: usize, pass: &mut Pass) {
-        while let Some(sequence) = self.running.iter().find(|sequence| sequence.id == id) {
+    /// Preempts until request `id` can be given tokens. Its position and how many; `None` if it was itself
+    /// preempted. A victim that had its tokens in this pass gives them back, so there may be more to take.
+    fn make_room(&mut self, id: u32, pass: &mut Pass) -> Option<(usize, usize)> {
+        loop {
+            let position = self.running.iter().position(|sequence| sequence.id == id)?;
+            let sequence = &self.running[position];
+            let take = (sequence.tokens.len() - sequence.computed).min(pass.budget);
+            let blocks = self.block_count(sequence.computed + take);
             if self.pool.available() >= blocks.saturating_sub(sequence.blocks.len()) {
-                return;
+                return Some((position, take));
             }
             let victim = match self.config.preemption {
                 PreemptionMode::Lifo => self.running.len() - 1,

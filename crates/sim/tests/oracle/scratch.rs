@@ -43,3 +43,51 @@ fn d4() {
         sessions,
     });
 }
+
+#[test]
+fn stats() {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::*;
+    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let strategy = case();
+    let long = crate::history::End::Rejected(wavetank_model::RejectReason::PromptExceedsPass);
+    let mut table = std::collections::BTreeMap::<(bool, bool, bool), [u32; 6]>::new();
+    for _ in 0..20000 {
+        let case = strategy.new_tree(&mut runner).unwrap().current();
+        let set = |r: &str| crate::driver::RULE.with(|x| *x.borrow_mut() = r.to_owned());
+        set("R");
+        let (want, twice) = crate::driver::run(&case);
+        if want.values().any(|h| h.ends.iter().any(|e| e.2 == long)) { continue; }
+        let zero = match case.engine.timing { TimingCase::Fixed { prefill_ms, decode_ms } => prefill_ms == 0.0 || decode_ms == 0.0, _ => false } || case.engine.speedup > 1e6 || case.engine.speedup * case.engine.decode_speedup > 1e6;
+        let got = crate::history::simulated(&case);
+        let row = table.entry((case.load != LoadCase::Schedule, zero, twice)).or_default();
+        row[0] += 1;
+        for (i, r) in ["R", "Q", "Q1", "P"].iter().enumerate() { set(r); row[1 + i] += u32::from(crate::driver::run(&case).0 != got); }
+    }
+    println!("(closed, zero, twice): cases, differ from R Q Q1 P");
+    for (k, v) in table { println!("{k:?} {v:?}"); }
+}
+
+#[test]
+fn passes() {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::*;
+    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let strategy = case();
+    let long = crate::history::End::Rejected(wavetank_model::RejectReason::PromptExceedsPass);
+    let mut table = std::collections::BTreeMap::<(bool, bool), [u32; 6]>::new();
+    for _ in 0..60000 {
+        let mut case = strategy.new_tree(&mut runner).unwrap().current();
+        case.engine.chunked_prefill = false;
+        let (want, twice) = crate::driver::run(&case);
+        let any = want.values().any(|h| h.ends.iter().any(|e| e.2 == long));
+        if twice || !any { continue; }
+        let got = crate::history::simulated(&case);
+        let row = table.entry((case.engine.prefix_caching, case.load != LoadCase::Schedule)).or_default();
+        row[0] += 1;
+        row[1] += u32::from(got != want);
+        if got != want && !case.engine.prefix_caching { println!("{case:#?}"); for (k, w) in &want { if w != &got[k] { println!("{k:?}\n  sim    {:?}\n  oracle {:?}", got[k], w); } } panic!(); }
+    }
+    println!("(caching, closed): cases, differ");
+    for (k, v) in table { println!("{k:?} {v:?}"); }
+}

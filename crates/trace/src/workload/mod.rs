@@ -69,7 +69,7 @@ pub(crate) type Parse = for<'a> fn(&'a [u8]) -> Result<Row<'a>>;
 pub(crate) fn open(input: &Input, options: &Options, parse: Parse) -> Result<Loaded> {
     let survey = match input {
         Input::Stdin => return load(Rows::open(input, options, parse)?),
-        Input::File(_) | Input::Text(_) => survey::survey(&mut Rows::open(input, options, parse)?)?,
+        Input::File(_) | Input::Bytes(_) => survey::survey(&mut Rows::open(input, options, parse)?)?,
     };
     let rows = Rows::open(input, options, parse)?;
     if survey.streams {
