@@ -29,12 +29,15 @@ pub(crate) struct Arrivals<'w> {
     follow_ups: BinaryHeap<Reverse<Ready>>,
     in_flight: u32,
     sessions: u32,
+    /// When the last session ended: the place it left is free since then.
+    free_since: Nanos,
 }
 
 impl<'w> Arrivals<'w> {
     pub(crate) fn of(workload: &'w mut dyn Workload, load: Load) -> Result<Self> {
         let opening = workload.open()?;
-        Ok(Self { workload, load, opening, follow_ups: BinaryHeap::new(), in_flight: 0, sessions: 0 })
+        let (follow_ups, free_since) = (BinaryHeap::new(), Nanos::ZERO);
+        Ok(Self { workload, load, opening, follow_ups, in_flight: 0, sessions: 0, free_since })
     }
 
     /// Whether a request that ends can cause another to arrive.
@@ -71,7 +74,10 @@ impl<'w> Arrivals<'w> {
         self.in_flight -= 1;
         match think {
             Some(pause) => self.follow_ups.push(Reverse(Ready { at: now + pause, session, turn: turn + 1 })),
-            None => self.sessions -= 1,
+            None => {
+                self.sessions -= 1;
+                self.free_since = now;
+            }
         }
     }
 
@@ -94,7 +100,8 @@ impl<'w> Arrivals<'w> {
             Load::Closed { concurrency, unit: ConcurrencyUnit::Sessions } if self.sessions >= concurrency => {
                 return None;
             }
-            Load::Closed { .. } => Nanos::ZERO,
+            Load::Closed { unit: ConcurrencyUnit::Sessions, .. } => self.free_since,
+            Load::Closed { unit: ConcurrencyUnit::Requests, .. } => Nanos::ZERO,
         };
         Some(Ready { at, session: request.session, turn: 0 })
     }

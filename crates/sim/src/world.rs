@@ -34,7 +34,7 @@ pub fn run(
         if stop.load(Ordering::Relaxed) {
             return Ok(world.outcome(true));
         }
-        world.now = now;
+        world.enter(now);
         world.complete_passes()?;
         world.release_arrivals()?;
         world.start_passes()?;
@@ -45,6 +45,10 @@ pub fn run(
 
 struct World<'r, 's> {
     now: Nanos,
+    /// The instant entered last; `None` before the first.
+    entered: Option<Nanos>,
+    /// Whether this instant was entered before: its passes have started, so what arrives now missed them.
+    late: bool,
     ends_by: Nanos,
     arrivals: Arrivals<'r>,
     router: Box<dyn Router>,
@@ -78,6 +82,8 @@ impl<'r, 's> World<'r, 's> {
         let arrivals = Arrivals::of(workload, plan.load)?;
         Ok(Self {
             now: Nanos::ZERO,
+            entered: None,
+            late: false,
             ends_by: plan.max_sim_time.unwrap_or(Nanos::MAX),
             coupled: arrivals.depend_on_completions(),
             arrivals,
@@ -99,20 +105,31 @@ impl<'r, 's> World<'r, 's> {
         next.filter(|&next| next <= self.ends_by)
     }
 
-    /// Requests whose last pass ends now leave, in order of their workers.
+    fn enter(&mut self, now: Nanos) {
+        self.late = self.entered == Some(now);
+        self.entered = Some(now);
+        self.now = now;
+    }
+
+    /// Passes end now, in order of their workers.
     fn complete_passes(&mut self) -> Result<()> {
         self.wakes.take_due(self.now, &mut self.touched);
         for position in 0..self.touched.len() {
             let worker = self.touched[position];
             self.advance(worker, self.now)?;
-            self.workers[worker.index()].take_finished(&mut self.finished);
-            for request in self.finished.drain(..) {
-                let Turn { session, turn, think } =
-                    self.turns.remove(request).expect("a finished request was in flight");
-                self.arrivals.ended(session, turn, think, self.now);
-            }
+            self.take_leave(worker);
         }
         Ok(())
+    }
+
+    /// Requests whose last pass has ended leave.
+    fn take_leave(&mut self, worker: WorkerId) {
+        self.workers[worker.index()].take_finished(&mut self.finished);
+        for request in self.finished.drain(..) {
+            let Turn { session, turn, think } =
+                self.turns.remove(request).expect("a finished request was in flight");
+            self.arrivals.ended(session, turn, think, self.now);
+        }
     }
 
     /// Requests that are ready now are placed and submitted.
@@ -122,7 +139,8 @@ impl<'r, 's> World<'r, 's> {
             self.arrived += 1;
             self.sink.record(&ServeEvent::RequestArrived { request: id, at: arrival.at, details: &request });
             let worker = self.router.place(&request);
-            self.advance(worker, self.now)?;
+            let missed = self.late && !self.touched.contains(&worker);
+            self.advance(worker, self.now + Nanos(u64::from(missed)))?;
             if self.coupled {
                 let turn = Turn { session: request.session, turn: request.turn, think: request.think };
                 self.turns.insert(id, turn);
@@ -134,14 +152,21 @@ impl<'r, 's> World<'r, 's> {
         Ok(())
     }
 
-    /// Workers between passes that have something to do start one, in order of their numbers.
+    /// Workers between passes that have something to do start one, in order of their numbers. A pass that
+    /// takes no time is over at once and followed by the next.
     fn start_passes(&mut self) -> Result<()> {
         self.touched.sort_unstable();
         self.touched.dedup();
         for position in 0..self.touched.len() {
             let worker = self.touched[position];
-            self.advance(worker, self.now + Nanos(1))?;
-            self.wakes.set(worker, self.workers[worker.index()].wake());
+            let wake = loop {
+                self.advance(worker, self.now + Nanos(1))?;
+                match self.workers[worker.index()].wake() {
+                    Some(at) if at == self.now => self.take_leave(worker),
+                    wake => break wake,
+                }
+            };
+            self.wakes.set(worker, wake);
         }
         self.touched.clear();
         Ok(())

@@ -11,9 +11,6 @@ use crate::history::{End, Histories, History};
 /// More passes than any generated case needs.
 const MOST_PASSES: usize = 2_000_000;
 
-thread_local! { pub(crate) static RULE: std::cell::RefCell<String> = std::cell::RefCell::new("R".to_owned()); }
-fn rule() -> String { RULE.with(|r| r.borrow().clone()) }
-
 struct Worker {
     engine: Engine,
     /// The pass in flight and its end.
@@ -33,11 +30,10 @@ struct Driver<'c> {
     sent: Vec<(usize, usize)>,
     histories: Histories,
     passes: usize,
-    twice: bool,
 }
 
-/// What happens to every request of `case`.
-pub(crate) fn run(case: &Case) -> (Histories, bool) {
+/// Runs `case` to its end.
+pub(crate) fn run(case: &Case) -> Histories {
     let worker = || Worker { engine: Engine::of(&case.engine), busy: None };
     let mut driver = Driver {
         case,
@@ -49,7 +45,6 @@ pub(crate) fn run(case: &Case) -> (Histories, bool) {
         sent: Vec::new(),
         histories: Histories::default(),
         passes: 0,
-        twice: false,
     };
     driver.open_first();
     while let Some(next) = driver.next_time() {
@@ -58,7 +53,7 @@ pub(crate) fn run(case: &Case) -> (Histories, bool) {
         driver.drain();
     }
     assert!(driver.workers.iter().all(|worker| !worker.engine.has_work()), "a dead end");
-    (driver.histories, driver.twice)
+    driver.histories
 }
 
 impl Driver<'_> {
@@ -93,24 +88,14 @@ impl Driver<'_> {
         arrival.into_iter().chain(ends).min()
     }
 
-    /// Everything that happens at one time.
+    /// Everything that happens at one time. Requests that passes without duration cause to arrive come in a
+    /// later round, when every worker with work has started a pass.
     fn drain(&mut self) {
-        for round in 0.. {
+        loop {
             let mut changed = self.complete_passes();
-            let late = self.release_arrivals();
-            if late && round > 0 {
-                self.twice = true;
-            }
-            changed |= late;
-            match rule().as_str() {
-                "R" => {
-                    while self.start_passes() {
-                        changed = true;
-                    }
-                }
-                "Q1" => changed |= self.start_passes(),
-                "P" => changed |= self.start_passes(),
-                _ => changed |= self.start_passes(),
+            changed |= self.release_arrivals();
+            while self.start_passes() {
+                changed = true;
             }
             if !changed {
                 return;
@@ -156,7 +141,7 @@ impl Driver<'_> {
         } else if let LoadCase::Closed { unit: ConcurrencyUnit::Sessions, .. } = self.case.load
             && self.next_session < self.case.sessions.len()
         {
-            self.ready.insert((0, self.next_session, 0)); // D1
+            self.ready.insert((now, self.next_session, 0));
             self.next_session += 1;
         }
     }
@@ -173,45 +158,34 @@ impl Driver<'_> {
             let arrived = if self.case.load == LoadCase::Schedule { at } else { self.now };
             let history = History { number: id, arrived, ..History::default() };
             self.histories.insert((session as u32, turn as u32), history);
-            let worker = id as usize % self.workers.len();
+            let worker = self.worker_of(id as usize);
             let (tokens, output) = self.case.tokens(session, turn);
             self.workers[worker].engine.submit(Sequence::of(id, tokens, output));
         }
         !batch.is_empty()
     }
 
+    fn worker_of(&self, number: usize) -> usize {
+        number % self.workers.len()
+    }
+
     /// Each worker that is between passes and has work starts one. A pass without duration ends at once.
     fn start_passes(&mut self) -> bool {
         let mut changed = false;
         for number in 0..self.workers.len() {
-            loop {
-                let worker = &mut self.workers[number];
-                if worker.busy.is_some() || !worker.engine.has_work() {
-                    break;
-                }
-                self.passes += 1;
-                assert!(self.passes < MOST_PASSES, "the case never ends");
-                let pass = worker.engine.pass();
-                changed = true;
-                self.begin(number, &pass);
-                if pass.duration == 0 {
-                    self.complete(number, &pass);
-                    match rule().as_str() {
-                        "R" | "Q1" => break,
-                        "P" => return true,
-                        _ => {
-                            if !pass.completed.is_empty() || !pass.rejected.is_empty() {
-                                break;
-                            }
-                        }
-                    }
-                } else {
-                    self.workers[number].busy = Some((self.now + pass.duration, pass));
-                    if rule().as_str() == "P" {
-                        return true;
-                    }
-                    break;
-                }
+            let worker = &mut self.workers[number];
+            if worker.busy.is_some() || !worker.engine.has_work() {
+                continue;
+            }
+            self.passes += 1;
+            assert!(self.passes < MOST_PASSES, "the case never ends");
+            let pass = worker.engine.pass();
+            changed = true;
+            self.begin(number, &pass);
+            if pass.duration == 0 {
+                self.complete(number, &pass);
+            } else {
+                self.workers[number].busy = Some((self.now + pass.duration, pass));
             }
         }
         changed

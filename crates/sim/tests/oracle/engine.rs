@@ -92,9 +92,8 @@ impl Engine {
         self.schedule_waiting(&mut pass);
         pass.duration = self.prefill_time(&pass) + self.decode_time();
         self.emit(&mut pass);
-        let effects = [&pass.preempted, &pass.emitted, &pass.completed];
-        let idle = effects.iter().all(|list| list.is_empty()) && pass.rejected.is_empty();
-        assert!(!idle || !pass.work.is_empty(), "a pass without effect");
+        let effect = !pass.work.is_empty() || !pass.preempted.is_empty() || !pass.rejected.is_empty();
+        assert!(effect, "a pass without effect");
         pass
     }
 
@@ -126,7 +125,8 @@ impl Engine {
     }
 
     /// Preempts until request `id` can be given tokens. Its position and how many; `None` if it was itself
-    /// preempted. A victim that had its tokens in this pass gives them back, so there may be more to take.
+    /// preempted. The specification does not say whether budget that a victim gives back counts for the
+    /// request that needed its blocks; as in the simulator, it does.
     fn make_room(&mut self, id: u32, pass: &mut Pass) -> Option<(usize, usize)> {
         loop {
             let position = self.running.iter().position(|sequence| sequence.id == id)?;
@@ -178,36 +178,38 @@ impl Engine {
     fn schedule_waiting(&mut self, pass: &mut Pass) {
         let most = self.config.max_num_seqs.map_or(usize::MAX, |most| most as usize);
         while pass.preempted.is_empty() && self.running.len() < most {
-            let Some(head) = self.waiting.front() else { return };
-            let verdict = self.judge(head, pass.budget);
-            let hits = match verdict {
-                Verdict::Wait => return,
-                Verdict::Reject(reason) => {
-                    pass.rejected.push((head.id, reason));
-                    self.waiting.pop_front();
-                    continue;
+            let Some(head) = self.waiting.pop_front() else { return };
+            match self.judge(&head, pass.budget) {
+                Verdict::Wait => {
+                    self.waiting.push_front(head);
+                    return;
                 }
-                Verdict::Admit(hits) => hits,
-            };
-            let mut sequence = self.waiting.pop_front().expect("it was judged");
-            let cached = hits.len() * self.config.block_size as usize;
-            hits.iter().for_each(|&block| self.pool.pin(block));
-            pass.admitted.push((sequence.id, cached.min(sequence.prompt) as u32));
-            let take = (sequence.tokens.len() - cached).min(pass.budget);
-            (sequence.blocks, sequence.computed) = (hits, cached);
-            self.running.push(sequence);
-            self.advance(self.running.len() - 1, take, pass);
+                Verdict::Reject(reason) => pass.rejected.push((head.id, reason)),
+                Verdict::Admit(hits) => self.admit(head, hits, pass),
+            }
         }
     }
 
+    fn admit(&mut self, mut sequence: Sequence, hits: Vec<usize>, pass: &mut Pass) {
+        let cached = hits.len() * self.config.block_size as usize;
+        hits.iter().for_each(|&block| self.pool.pin(block));
+        pass.admitted.push((sequence.id, cached.min(sequence.prompt) as u32));
+        let take = (sequence.tokens.len() - cached).min(pass.budget);
+        (sequence.blocks, sequence.computed) = (hits, cached);
+        self.running.push(sequence);
+        self.advance(self.running.len() - 1, take, pass);
+    }
+
+    /// The order of the reasons matters: a prompt that can never fit is given up even without budget, one
+    /// that is longer than a pass only when there are blocks for it.
     fn judge(&self, head: &Sequence, budget: usize) -> Verdict {
         let all_blocks = self.block_count(head.tokens.len());
         if self.config.max_model_len.is_some_and(|limit| head.prompt >= limit as usize) {
             return Verdict::Reject(RejectReason::PromptReachesModelLimit);
         }
         if all_blocks > self.pool.capacity() {
-            let grown = head.preempted;
-            let reason = if grown { RejectReason::OutgrewCache } else { RejectReason::PromptExceedsCache };
+            let ran = head.preempted;
+            let reason = if ran { RejectReason::OutgrewCache } else { RejectReason::PromptExceedsCache };
             return Verdict::Reject(reason);
         }
         if budget == 0 {
@@ -215,12 +217,12 @@ impl Engine {
         }
         let hits = self.pool.lookup(&head.tokens);
         let uncached = head.prompt.saturating_sub(hits.len() * self.config.block_size as usize);
-        if !self.config.chunked_prefill && uncached > self.pass_limit() {
-            return Verdict::Reject(RejectReason::PromptExceedsPass);
-        }
         let shared = hits.iter().filter(|&&block| self.pool.is_active(block)).count();
         if all_blocks - shared > self.pool.available() {
             return Verdict::Wait;
+        }
+        if !self.config.chunked_prefill && uncached > self.pass_limit() {
+            return Verdict::Reject(RejectReason::PromptExceedsPass);
         }
         if !self.config.chunked_prefill && uncached > budget {
             return Verdict::Wait;

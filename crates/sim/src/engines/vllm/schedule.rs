@@ -188,15 +188,15 @@ impl Vllm {
         self.pool.lookup(sequence.keys(0, block_size).take(reusable as usize), &mut self.scratch.hits);
         let cached = self.scratch.hits.len() * block_size;
         let prompt_left = sequence.prompt_left(cached);
+        if blocks - self.scratch.hits.in_use() > self.pool.available() {
+            return Gate::Stall;
+        }
         if !self.config.enable_chunked_prefill && prompt_left > budget {
             let whole_pass = self.config.max_num_batched_tokens.unwrap_or(u32::MAX);
             return match prompt_left > whole_pass {
                 true => Gate::Reject(RejectReason::PromptExceedsPass),
                 false => Gate::Wait,
             };
-        }
-        if blocks - self.scratch.hits.in_use() > self.pool.available() {
-            return Gate::Stall;
         }
         Gate::Admit { cached, tokens: (sequence.len - cached).min(budget) }
     }
