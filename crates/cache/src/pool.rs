@@ -73,6 +73,26 @@ impl Hits {
     }
 }
 
+/// Content that became findable, or that nobody can find any more, in the slots of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The group of the keys.
+    pub group: u64,
+    /// A bit per slot.
+    pub slots: u8,
+    /// What happened to them.
+    pub kind: ChangeKind,
+}
+
+/// What happened to content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// Its first copy was published.
+    Stored,
+    /// Its last copy was evicted.
+    Removed,
+}
+
 /// The blocks of one worker. Slots are made when first used, so a large pool costs nothing to create.
 #[derive(Debug)]
 pub struct BlockPool {
@@ -85,6 +105,15 @@ pub struct BlockPool {
     index: HashTable<u32>,
     groups: Vec<Group>,
     vacant_groups: Vec<u32>,
+    /// What changed, when someone wants to know.
+    log: Option<Log>,
+}
+
+/// Changes that were not taken yet; those before `settled` were there when the log was last settled.
+#[derive(Debug, Default)]
+struct Log {
+    changes: Vec<Change>,
+    settled: usize,
 }
 
 impl BlockPool {
@@ -99,6 +128,50 @@ impl BlockPool {
             index: HashTable::new(),
             groups: Vec::new(),
             vacant_groups: Vec::new(),
+            log: None,
+        }
+    }
+
+    /// Keeps a log of changes from now on, except of private content.
+    pub fn keep_log(&mut self) {
+        self.log.get_or_insert_default();
+    }
+
+    /// Whether a log is kept.
+    pub fn keeps_log(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Draws a line: what was logged before can be told from what comes after.
+    pub fn settle_log(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.settled = log.changes.len();
+        }
+    }
+
+    /// Moves out the whole log.
+    pub fn take_log(&mut self, into: &mut Vec<Change>) {
+        if let Some(log) = &mut self.log {
+            log.settled = 0;
+            into.append(&mut log.changes);
+        }
+    }
+
+    /// Moves out what was logged before the line.
+    pub fn take_settled_log(&mut self, into: &mut Vec<Change>) {
+        if let Some(log) = &mut self.log {
+            into.extend(log.changes.drain(..std::mem::take(&mut log.settled)));
+        }
+    }
+
+    fn note(&mut self, group: u64, slot: u32, kind: ChangeKind) {
+        let Some(Log { changes, settled }) = &mut self.log else { return };
+        if BlockKey::is_private(group) {
+            return;
+        }
+        match changes[*settled..].last_mut() {
+            Some(last) if last.group == group && last.kind == kind => last.slots |= 1 << slot,
+            _ => changes.push(Change { group, slots: 1 << slot, kind }),
         }
     }
 
@@ -220,6 +293,8 @@ impl BlockPool {
         if copy == NONE {
             group.blocks[slot as usize] = id;
             group.filled += 1;
+            let key = group.key;
+            self.note(key, slot, ChangeKind::Stored);
             return;
         }
         while self.blocks[copy as usize].newer_copy != NONE {
@@ -253,9 +328,13 @@ impl BlockPool {
         let mut copy = group.blocks[slot];
         if copy == id {
             group.blocks[slot] = newer;
-            group.filled -= u32::from(newer == NONE);
-            if group.filled == 0 {
-                self.forget_group(number);
+            if newer == NONE {
+                group.filled -= 1;
+                let (key, filled) = (group.key, group.filled);
+                self.note(key, slot as u32, ChangeKind::Removed);
+                if filled == 0 {
+                    self.forget_group(number);
+                }
             }
             return;
         }

@@ -18,6 +18,19 @@ pub enum ServeEvent<'a> {
         /// What was asked.
         details: &'a Request,
     },
+    /// The router sent a request to a worker.
+    RequestRouted {
+        /// Its number.
+        request: RequestId,
+        /// Where to.
+        worker: WorkerId,
+        /// When.
+        at: Nanos,
+        /// When it entered the router's queue, if it had to wait there.
+        queued_since: Option<Nanos>,
+        /// Prompt tokens the router believed to be in the worker's cache.
+        overlap_tokens: u32,
+    },
     /// An engine took a request into its running batch, for the first time or again after a preemption.
     RequestAdmitted {
         /// Its number.
@@ -37,6 +50,19 @@ pub enum ServeEvent<'a> {
         worker: WorkerId,
         /// The start of the pass.
         at: Nanos,
+    },
+    /// A pass computed a part of a prompt.
+    PromptComputed {
+        /// Whose.
+        request: RequestId,
+        /// Where.
+        worker: WorkerId,
+        /// The start of the pass.
+        start: Nanos,
+        /// Its duration.
+        step: Nanos,
+        /// How much.
+        tokens: u32,
     },
     /// Each of `requests` emitted one token at the end of each of `steps`.
     TokensEmitted {

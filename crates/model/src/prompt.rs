@@ -19,9 +19,21 @@ impl BlockKey {
     /// How many blocks a group can hold.
     pub const PER_GROUP: u32 = 8;
 
+    /// A bit that no other bit of a hash depends on: set for content that only one request can have.
+    const PRIVATE: u64 = 1 << 40;
+
     fn at(parent: u64, block: u32) -> Self {
-        let group = mix(parent, u64::from(block / Self::PER_GROUP));
+        let group = mix(parent, u64::from(block / Self::PER_GROUP)) & !Self::PRIVATE;
         Self { group, slot: block % Self::PER_GROUP }
+    }
+
+    fn private(self) -> Self {
+        Self { group: self.group | Self::PRIVATE, ..self }
+    }
+
+    /// Whether `group` holds content that no other request can ask for.
+    pub fn is_private(group: u64) -> bool {
+        group & Self::PRIVATE != 0
     }
 }
 
@@ -81,7 +93,7 @@ impl Prompt {
 
     /// The key of block `block` when it holds output of request `owner`: private content.
     pub fn output_key(&self, owner: u64, block: u32) -> BlockKey {
-        BlockKey::at(mix(self.whole() ^ OUTPUT, owner), block)
+        BlockKey::at(mix(self.whole() ^ OUTPUT, owner), block).private()
     }
 }
 

@@ -8,6 +8,7 @@ mod arrivals;
 pub mod engines;
 mod pace;
 mod plan;
+pub mod queues;
 pub mod routers;
 pub mod timing;
 mod wakes;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wavetank_model::Nanos;
 
+use crate::routers::KvConfig;
 use crate::timing::TimingConfig;
 
 /// A simulation of workers of one kind behind a router.
@@ -15,6 +16,8 @@ pub struct Plan {
     pub num_workers: u32,
     /// A row of [`crate::routers::ALL`].
     pub router_mode: String,
+    /// The configuration of the router called `kv_router`.
+    pub router_config: KvConfig,
     /// When requests are sent.
     pub load: Load,
     /// Passes that would end later are not simulated; `None` runs to the end.

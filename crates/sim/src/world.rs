@@ -1,24 +1,33 @@
 //! The event loop: arrivals, workers, and the order of things inside one instant (spec/replay.md 5.1).
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use wavetank_cache::Change;
 use wavetank_model::{
     InFlight, Nanos, RequestId, Result, ServeEvent, ServeSink, SessionId, WorkerId, Workload,
 };
 
 use crate::arrivals::Arrivals;
-use crate::engines::{Engine, Horizon, Job, Work};
-use crate::routers::Router;
+use crate::engines::{Engine, Horizon, Job, Signal, Work};
+use crate::routers::{Fleet, Needs, Placement, Router};
 use crate::wakes::Wakes;
 use crate::{Plan, engines, routers};
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Whether it was stopped before its end.
     pub interrupted: bool,
-    /// What all workers did.
-    pub work: Work,
+    /// What each worker did.
+    pub work: Vec<Work>,
+}
+
+impl Outcome {
+    /// What all workers did together.
+    pub fn total(&self) -> Work {
+        self.work.iter().copied().sum()
+    }
 }
 
 /// Simulates `plan` under `workload`. Everything that happens goes to `sink`; raising `stop` ends the run
@@ -47,7 +56,7 @@ struct World<'r, 's> {
     now: Nanos,
     /// The instant entered last; `None` before the first.
     entered: Option<Nanos>,
-    /// Whether this instant was entered before: its passes have started, so what arrives now missed them.
+    /// Whether the passes of this instant have started, so that what is sent to a worker now missed them.
     late: bool,
     ends_by: Nanos,
     arrivals: Arrivals<'r>,
@@ -55,14 +64,17 @@ struct World<'r, 's> {
     workers: Vec<Box<dyn Engine>>,
     sink: &'r mut ServeSink<'s>,
     arrived: u32,
-    /// Whether completions cause arrivals. If not, a worker is advanced only when it gets a request: what it
-    /// does in between concerns nobody else.
+    /// Whether what happens on a worker concerns anyone else: completions cause arrivals, or the router asks.
+    /// If not, a worker is advanced only when it gets a request.
     coupled: bool,
+    /// Requests that wait in the router, and since when.
+    queued: BTreeMap<RequestId, (Job, Nanos)>,
     turns: InFlight<Turn>,
     wakes: Wakes,
     /// Workers that may start a pass in this instant.
     touched: Vec<WorkerId>,
-    finished: Vec<RequestId>,
+    signals: Vec<Signal>,
+    changes: Vec<Change>,
 }
 
 /// What the schedule needs to know when a request ends.
@@ -77,24 +89,32 @@ const SLICE: Nanos = Nanos(60_000_000_000);
 
 impl<'r, 's> World<'r, 's> {
     fn build(plan: &Plan, workload: &'r mut dyn Workload, sink: &'r mut ServeSink<'s>) -> Result<Self> {
-        let workers: Result<Vec<_>> =
-            (0..plan.num_workers).map(|id| engines::build(&plan.engine, WorkerId(id))).collect();
+        let (engine, workers) = (&plan.engine, plan.num_workers);
+        let fleet = Fleet { workers, engine, config: &plan.router_config, seed: plan.seed };
+        let router = routers::build(&plan.router_mode, &fleet)?;
+        let mut workers: Vec<_> =
+            (0..workers).map(|id| engines::build(engine, WorkerId(id))).collect::<Result<_>>()?;
+        if router.needs() == Needs::Caches {
+            workers.iter_mut().for_each(|worker| worker.watch_cache());
+        }
         let arrivals = Arrivals::of(workload, plan.load)?;
         Ok(Self {
             now: Nanos::ZERO,
             entered: None,
             late: false,
             ends_by: plan.max_sim_time.unwrap_or(Nanos::MAX),
-            coupled: arrivals.depend_on_completions(),
+            coupled: arrivals.depend_on_completions() || router.needs() > Needs::Arrivals,
             arrivals,
-            router: routers::build(&plan.router_mode, plan.num_workers)?,
-            workers: workers?,
+            router,
+            workers,
             sink,
             arrived: 0,
+            queued: BTreeMap::new(),
             turns: InFlight::default(),
             wakes: Wakes::of(plan.num_workers),
             touched: Vec::new(),
-            finished: Vec::new(),
+            signals: Vec::new(),
+            changes: Vec::new(),
         })
     }
 
@@ -117,56 +137,119 @@ impl<'r, 's> World<'r, 's> {
         for position in 0..self.touched.len() {
             let worker = self.touched[position];
             self.advance(worker, self.now)?;
-            self.take_leave(worker);
+            self.complete_pass(worker)?;
         }
         Ok(())
     }
 
-    /// Requests whose last pass has ended leave.
-    fn take_leave(&mut self, worker: WorkerId) {
-        self.workers[worker.index()].take_finished(&mut self.finished);
-        for request in self.finished.drain(..) {
-            let Turn { session, turn, think } =
-                self.turns.remove(request).expect("a finished request was in flight");
-            self.arrivals.ended(session, turn, think, self.now);
+    /// The cache has changed, then requests get their first token or leave.
+    fn complete_pass(&mut self, worker: WorkerId) -> Result<()> {
+        self.show_cache(worker);
+        let mut signals = std::mem::take(&mut self.signals);
+        self.workers[worker.index()].take_signals(&mut signals);
+        for signal in signals.drain(..) {
+            self.notice(signal)?;
         }
+        self.signals = signals;
+        Ok(())
     }
 
-    /// Requests that are ready now are placed and submitted.
+    /// Tells the router and the schedule, and lets go whom the router now lets go.
+    fn notice(&mut self, signal: Signal) -> Result<()> {
+        match signal {
+            Signal::Prefilled(request) => self.router.prefilled(request, self.now),
+            Signal::Ended(request) => {
+                self.router.ended(request, self.now);
+                let Turn { session, turn, think } =
+                    self.turns.remove(request).expect("a request that ends was in flight");
+                self.arrivals.ended(session, turn, think, self.now);
+            }
+        }
+        self.release_queued()
+    }
+
+    /// Requests that are ready now reach the router.
     fn release_arrivals(&mut self) -> Result<()> {
+        if self.router.needs() == Needs::Caches && self.arrivals.next_at(self.now) == Some(self.now) {
+            self.show_caches()?;
+        }
         while let Some(arrival) = self.arrivals.pop(self.now)? {
             let (id, request) = (RequestId(self.arrived), arrival.request);
             self.arrived += 1;
             self.sink.record(&ServeEvent::RequestArrived { request: id, at: arrival.at, details: &request });
-            let worker = self.router.place(&request);
-            let missed = self.late && !self.touched.contains(&worker);
-            self.advance(worker, self.now + Nanos(u64::from(missed)))?;
             if self.coupled {
                 let turn = Turn { session: request.session, turn: request.turn, think: request.think };
                 self.turns.insert(id, turn);
-                self.touched.push(worker);
             }
+            let placement = self.router.arrive(id, &request, self.now);
             let job = Job { id, prompt: request.prompt, output_tokens: request.output_tokens };
-            self.workers[worker.index()].submit(job, self.now);
+            match placement {
+                Some(placement) => self.dispatch(job, placement, None)?,
+                None => {
+                    self.queued.insert(id, (job, self.now));
+                    self.release_queued()?;
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Lets go whom the router lets go.
+    fn release_queued(&mut self) -> Result<()> {
+        while let Some(placement) = self.router.release(self.now) {
+            let (job, since) = self.queued.remove(&placement.request).expect("it was queued");
+            self.dispatch(job, placement, Some(since))?;
+        }
+        Ok(())
+    }
+
+    /// Hands a request to its worker.
+    fn dispatch(&mut self, job: Job, placement: Placement, queued_since: Option<Nanos>) -> Result<()> {
+        let Placement { request, worker, overlap_tokens } = placement;
+        let at = self.now;
+        self.sink.record(&ServeEvent::RequestRouted { request, worker, at, queued_since, overlap_tokens });
+        let missed = self.late && !self.touched.contains(&worker);
+        self.advance(worker, self.now + Nanos(u64::from(missed)))?;
+        if self.coupled {
+            self.touched.push(worker);
+        }
+        self.workers[worker.index()].submit(job, self.now);
+        Ok(())
+    }
+
+    /// Brings every worker up to now and shows the router what their caches hold.
+    fn show_caches(&mut self) -> Result<()> {
+        for id in 0..self.workers.len() as u32 {
+            self.advance(WorkerId(id), self.now)?;
+            self.show_cache(WorkerId(id));
+        }
+        Ok(())
+    }
+
+    fn show_cache(&mut self, worker: WorkerId) {
+        self.workers[worker.index()].take_changes(self.now, &mut self.changes);
+        for change in self.changes.drain(..) {
+            self.router.cache_changed(worker, change);
+        }
     }
 
     /// Workers between passes that have something to do start one, in order of their numbers. A pass that
     /// takes no time is over at once and followed by the next.
     fn start_passes(&mut self) -> Result<()> {
+        self.late = true;
         self.touched.sort_unstable();
         self.touched.dedup();
-        for position in 0..self.touched.len() {
-            let worker = self.touched[position];
+        let mut position = 0;
+        while let Some(&worker) = self.touched.get(position) {
             let wake = loop {
                 self.advance(worker, self.now + Nanos(1))?;
                 match self.workers[worker.index()].wake() {
-                    Some(at) if at == self.now => self.take_leave(worker),
+                    Some(at) if at == self.now => self.complete_pass(worker)?,
                     wake => break wake,
                 }
             };
             self.wakes.set(worker, wake);
+            position += 1;
         }
         self.touched.clear();
         Ok(())
@@ -178,8 +261,8 @@ impl<'r, 's> World<'r, 's> {
         let horizon = Horizon { starts_before, ends_by: self.ends_by };
         let engine = &mut self.workers[worker.index()];
         engine.advance(horizon, self.sink)?;
-        while !self.coupled && engine.take_finished(&mut self.finished) {
-            self.finished.clear();
+        while !self.coupled && engine.take_signals(&mut self.signals) {
+            self.signals.clear();
             engine.advance(horizon, self.sink)?;
         }
         Ok(())
@@ -199,7 +282,6 @@ impl<'r, 's> World<'r, 's> {
     }
 
     fn outcome(&self, interrupted: bool) -> Outcome {
-        let work = self.workers.iter().map(|worker| worker.work()).sum();
-        Outcome { interrupted, work }
+        Outcome { interrupted, work: self.workers.iter().map(|worker| worker.work()).collect() }
     }
 }

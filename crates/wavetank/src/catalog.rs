@@ -1,10 +1,10 @@
 //! Every table of choices, for `wavetank list`.
 
 use wavetank_model::{Described, Error, Result};
-use wavetank_sim::{engines, routers, timing};
+use wavetank_sim::{engines, queues, routers, timing};
 use wavetank_trace::requests;
 
-pub use crate::engine_args::KEYS as ENGINE_ARGS;
+use crate::{engine_args, router_args};
 
 /// A table of choices by its name.
 pub struct Kind {
@@ -37,9 +37,15 @@ fn rows<T: Described>(table: &[T]) -> Vec<Choice> {
 
 /// Every kind, alphabetical.
 pub const KINDS: &[Kind] = &[
-    Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(ENGINE_ARGS) },
+    Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(engine_args::KEYS) },
     Kind { name: "engines", about: "engine_type in the engine arguments", rows: || rows(engines::ALL) },
     Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
+    Kind {
+        name: "queues",
+        about: "router_queue_policy in the router configuration",
+        rows: || rows(queues::ALL),
+    },
+    Kind { name: "router-args", about: "keys of --router-config", rows: || rows(router_args::KEYS) },
     Kind { name: "routers", about: "--router-mode", rows: || rows(routers::ALL) },
     Kind { name: "timing", about: "timing in the engine arguments", rows: || rows(timing::ALL) },
 ];
@@ -66,7 +72,7 @@ mod tests {
 
     #[test]
     fn tables_of_plugins_are_alphabetical() {
-        for kind in KINDS.iter().filter(|kind| kind.name != "engine-args") {
+        for kind in KINDS.iter().filter(|kind| !kind.name.ends_with("-args")) {
             assert!(kind.rows().is_sorted_by_key(|row| row.name), "{}", kind.name);
         }
         assert!(KINDS.is_sorted_by_key(|kind| kind.name));

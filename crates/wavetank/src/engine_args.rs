@@ -1,128 +1,24 @@
 //! The JSON of `--extra-engine-args` (spec/engine.md 2): every key is a row of [`KEYS`].
-//!
-//! All offenders are reported together. Keys that are known but change nothing here are noted as warnings.
 
 use serde_json::{Map, Value};
-use wavetank_model::{Described, Error, ErrorKind, Result, find};
+use wavetank_model::{Error, Result, find};
 use wavetank_sim::timing::{self, TimingConfig};
-use wavetank_sim::{EngineConfig, PreemptionMode, engines};
+use wavetank_sim::{EngineConfig, PreemptionMode, engines, queues};
 
-/// A key of the engine arguments.
-pub struct Key {
-    /// As written in JSON.
-    pub name: &'static str,
-    /// One line for `wavetank list engine-args`.
-    pub about: &'static str,
-    null: Null,
-    effect: Effect,
-}
+use crate::keys::{
+    self, Table, at_least_one, boolean, bound, fraction, inert, limit, not_negative, object, only, port,
+    sets, text, uint, unavailable,
+};
 
-impl Described for Key {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+type Key = keys::Key<EngineConfig>;
 
-/// What `null` means.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Null {
-    /// A wrong value.
-    Wrong,
-    /// As if the key were not there.
-    Absent,
-    /// No limit.
-    Unlimited,
-}
-
-type Check = fn(&Value) -> Result<(), String>;
-
-enum Effect {
-    /// Changes the engine.
-    Sets(fn(&mut EngineConfig, &Value) -> Result<(), String>),
-    /// Is checked and changes nothing, for the reason given.
-    Inert(Check, &'static str),
-    /// Is accepted only when it asks for what is done anyway.
-    Only(Check),
-    /// Belongs to a part this release does not have.
-    Unavailable(&'static str),
-}
+const TABLE: Table<EngineConfig> = Table { flag: "--extra-engine-args", kind: "engine-args", keys: KEYS };
 
 /// Builds the engine from typed arguments; warnings go to `notes`.
-pub(crate) fn engine(args: &Map<String, Value>, flag: &str, notes: &mut Vec<String>) -> Result<EngineConfig> {
+pub(crate) fn engine(args: &Map<String, Value>, notes: &mut Vec<String>) -> Result<EngineConfig> {
     let mut config = EngineConfig::default();
-    let mut findings = Vec::new();
-    for (name, value) in args {
-        match KEYS.iter().find(|key| key.name == name) {
-            None => findings.push(format!("unknown key \"{name}\"")),
-            Some(key) => {
-                if let Err(finding) = apply(key, value, &mut config, flag, notes) {
-                    findings.push(format!("\"{name}\": {finding}"));
-                }
-            }
-        }
-    }
-    match Error::of_all(ErrorKind::Usage, "engine arguments", &findings) {
-        Some(error) => Err(error.at(flag).hint("`wavetank list engine-args -v` shows every key")),
-        None => Ok(config),
-    }
-}
-
-fn apply(
-    key: &Key,
-    value: &Value,
-    config: &mut EngineConfig,
-    flag: &str,
-    notes: &mut Vec<String>,
-) -> Result<(), String> {
-    if value.is_null() && key.null != Null::Unlimited {
-        return if key.null == Null::Absent { Ok(()) } else { Err("must not be null".to_owned()) };
-    }
-    match key.effect {
-        Effect::Sets(set) => set(config, value),
-        Effect::Only(check) => check(value),
-        Effect::Unavailable(what) => Err(format!("{what} is not available in this release")),
-        Effect::Inert(check, why) => {
-            check(value)?;
-            notes.push(format!("{flag}: \"{}\" has no effect: {why}", key.name));
-            Ok(())
-        }
-    }
-}
-
-const fn sets(
-    name: &'static str,
-    about: &'static str,
-    set: fn(&mut EngineConfig, &Value) -> Result<(), String>,
-) -> Key {
-    Key { name, about, null: Null::Wrong, effect: Effect::Sets(set) }
-}
-
-const fn limit(
-    name: &'static str,
-    about: &'static str,
-    set: fn(&mut EngineConfig, &Value) -> Result<(), String>,
-) -> Key {
-    Key { name, about, null: Null::Unlimited, effect: Effect::Sets(set) }
-}
-
-const fn only(name: &'static str, about: &'static str, check: Check) -> Key {
-    Key { name, about, null: Null::Wrong, effect: Effect::Only(check) }
-}
-
-const fn inert(name: &'static str, check: Check, why: &'static str) -> Key {
-    Key { name, about: why, null: Null::Absent, effect: Effect::Inert(check, why) }
-}
-
-const fn unavailable(name: &'static str, what: &'static str) -> Key {
-    Key {
-        name,
-        about: "not available in this release",
-        null: Null::Absent,
-        effect: Effect::Unavailable(what),
-    }
+    TABLE.read(args, &mut config, notes)?;
+    Ok(config)
 }
 
 const LIVE: &str = "it concerns live workers, not replay";
@@ -132,7 +28,7 @@ const AIC: &str = "the \"aic\" timing model";
 const TIERS: &str = "a host or storage tier below the GPU cache";
 
 /// Every key, alphabetical within its kind. `wavetank list engine-args` prints this table.
-pub const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &[
     sets("block_size", "tokens per KV block, 2 or more; 0 and default: 64", |config, value| {
         config.block_size = match uint(value)? {
             0 => EngineConfig::default().block_size,
@@ -221,7 +117,9 @@ pub const KEYS: &[Key] = &[
     inert("kv_transfer_timing_mode", transfer_mode, DISAGGREGATED),
     inert("mem_fraction_static", fraction, CAPACITY),
     inert("reasoning", |value| object(value).map(drop), "it changes token ids of live output, not time"),
-    inert("router_queue_policy", |value| text(value).map(drop), "round_robin has no queue"),
+    sets("router_queue_policy", "overrides the key of the same name in --router-config", |_, value| {
+        queues::policy(text(value)?).map(drop).map_err(|error| error.to_string().replace('\n', "; "))
+    }),
     inert("sglang", |value| object(value).map(drop), "the engine is vllm"),
     inert("startup_time", |value| not_negative(value).map(drop), "no worker is added during the run"),
     inert("zmq_kv_events_port", port, LIVE),
@@ -265,7 +163,7 @@ fn engine_type(name: &str) -> Result<String, String> {
     Ok(entry.name.to_owned())
 }
 
-fn timing_model(value: &Value) -> Result<TimingConfig, String> {
+pub(crate) fn timing_model(value: &Value) -> Result<TimingConfig, String> {
     let flat = |error: Error| error.to_string().replace('\n', "; ");
     let config = match value {
         Value::String(name) => TimingConfig { name: name.clone(), parameters: Map::new() },
@@ -297,47 +195,6 @@ fn transfer_mode(value: &Value) -> Result<(), String> {
     }
 }
 
-fn expected<T>(value: &Value, found: Option<T>, what: &str) -> Result<T, String> {
-    found.ok_or_else(|| format!("must be {what}, not {value}"))
-}
-
-fn uint(value: &Value) -> Result<u32, String> {
-    let number = value.as_u64().and_then(|n| u32::try_from(n).ok());
-    expected(value, number, "a whole number from 0 to 4294967295")
-}
-
-fn at_least_one(value: &Value) -> Result<u32, String> {
-    expected(value, uint(value)?.checked_sub(1).map(|n| n + 1), "at least 1")
-}
-
-fn bound(value: &Value) -> Result<Option<u32>, String> {
-    if value.is_null() { Ok(None) } else { at_least_one(value).map(Some) }
-}
-
-fn not_negative(value: &Value) -> Result<f64, String> {
-    expected(value, value.as_f64().filter(|n| n.is_finite() && *n >= 0.0), "a number, 0 or more")
-}
-
-fn fraction(value: &Value) -> Result<(), String> {
-    expected(value, value.as_f64().filter(|n| (0.0..=1.0).contains(n)), "a number from 0 to 1").map(drop)
-}
-
-fn port(value: &Value) -> Result<(), String> {
-    expected(value, value.as_u64().filter(|&n| n <= 65_535), "a port number").map(drop)
-}
-
-fn boolean(value: &Value) -> Result<bool, String> {
-    expected(value, value.as_bool(), "true or false")
-}
-
-fn text(value: &Value) -> Result<&str, String> {
-    expected(value, value.as_str(), "a string")
-}
-
-fn object(value: &Value) -> Result<&Map<String, Value>, String> {
-    expected(value, value.as_object(), "an object")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,7 +202,7 @@ mod tests {
     fn parse(json: &str) -> (Result<EngineConfig>, Vec<String>) {
         let mut notes = Vec::new();
         let args: Map<String, Value> = serde_json::from_str(json).unwrap();
-        (engine(&args, "--extra-engine-args", &mut notes), notes)
+        (engine(&args, &mut notes), notes)
     }
 
     fn message(json: &str) -> String {

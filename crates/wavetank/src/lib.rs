@@ -7,8 +7,10 @@ mod args;
 pub mod catalog;
 mod engine_args;
 mod json_arg;
+mod keys;
 mod plan;
 mod replay;
+mod router_args;
 mod verdict;
 
 pub use args::ReplayArgs;

@@ -3,17 +3,18 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wavetank_model::{Error, Nanos, Result, find};
 use wavetank_report::Sla;
-use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, engines, routers};
+use wavetank_sim::routers::{self, KvConfig};
+use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, engines, queues};
 use wavetank_trace::requests;
 use wavetank_trace::synth::Synthetic;
 use wavetank_trace::synth::arrival::Process;
 
 use crate::args::ReplayArgs;
 use crate::verdict::{above_zero, fraction, not_negative, positive, unavailable};
-use crate::{engine_args, json_arg};
+use crate::{engine_args, json_arg, router_args};
 
 /// Everything a replay depends on. It is part of every report and can be run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,16 +62,19 @@ impl Plan {
     pub fn of(args: &ReplayArgs) -> Result<Self> {
         refuse_foreign(args)?;
         let mut warnings = Vec::new();
-        let engine = aggregated_engine(args, &mut warnings)?;
+        let typed_engine = engine_object(args)?;
+        let engine = engine_args::engine(&typed_engine, &mut warnings)?;
         let workload = workload(args, &mut warnings)?;
+        let router_mode = router_mode(args)?;
+        let router_config = router_config(args, &router_mode, &typed_engine, &mut warnings)?;
         let load = load(args, &mut warnings)?;
-        note_idle_flags(args, &mut warnings);
         let seconds =
             args.max_sim_time_seconds.map(|s| not_negative("--max-sim-time-seconds", s)).transpose()?;
         let simulation = wavetank_sim::Plan {
             engine,
             num_workers: args.num_workers.unwrap_or(1),
-            router_mode: router_mode(args)?,
+            router_mode,
+            router_config,
             load,
             max_sim_time: seconds.map(Nanos::from_seconds),
             seed: args.seed.unwrap_or(SEED),
@@ -120,6 +124,7 @@ impl Plan {
             positive("--replay-concurrency", concurrency)?;
         }
         check_engine(&simulation.engine)?;
+        check_router(&simulation.router_config)?;
         match &self.workload {
             WorkloadPlan::Trace { format, trace_block_size, .. } => {
                 positive("--trace-block-size", *trace_block_size)?;
@@ -146,6 +151,22 @@ fn check_engine(engine: &EngineConfig) -> Result<()> {
     not_negative(flag, engine.speedup_ratio)?;
     not_negative(flag, engine.decode_speedup_ratio)?;
     engine.timing.build().map(drop)
+}
+
+fn check_router(config: &KvConfig) -> Result<()> {
+    let flag = "--router-config";
+    for weight in [
+        config.overlap_score_credit,
+        config.overlap_score_credit_decay,
+        config.prefill_load_scale,
+        config.decode_active_request_weight,
+        config.router_temperature,
+        config.router_queue_threshold.unwrap_or(0.0),
+    ] {
+        not_negative(flag, weight)?;
+    }
+    queues::policy(&config.router_queue_policy).map_err(|error| error.at(flag))?;
+    config.router_prefill_load_model.as_ref().map_or(Ok(()), |model| model.build().map(drop))
 }
 
 fn check_synthetic(load: &Synthetic) -> Result<()> {
@@ -204,12 +225,40 @@ fn router_mode(args: &ReplayArgs) -> Result<String> {
                 .at("--router-mode")
                 .hint("add --num-workers, or use round_robin"));
         }
-        return Err(unavailable("--router-mode", "kv_router"));
     }
     Ok(name.to_owned())
 }
 
-fn aggregated_engine(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<EngineConfig> {
+/// The configuration of `kv_router`; the engine's queue policy, where given, overrides the router's.
+fn router_config(
+    args: &ReplayArgs,
+    router_mode: &str,
+    engine: &Map<String, Value>,
+    warnings: &mut Vec<String>,
+) -> Result<KvConfig> {
+    let flag = "--router-config";
+    let typed = args.router_config.as_deref().map(|text| json_arg::object(flag, text)).transpose()?;
+    let mut notes = Vec::new();
+    let mut config = router_args::config(typed.as_ref().unwrap_or(&Map::new()), &mut notes)?;
+    let policy = engine.get("router_queue_policy").and_then(Value::as_str);
+    if router_mode != "kv_router" {
+        if typed.is_some() {
+            warnings.push(format!("{flag} has no effect: {router_mode} has nothing to configure"));
+        }
+        if policy.is_some() {
+            warnings.push(format!("\"router_queue_policy\" has no effect: {router_mode} has no queue"));
+        }
+        return Ok(KvConfig::default());
+    }
+    warnings.append(&mut notes);
+    if let Some(policy) = policy {
+        config.router_queue_policy = policy.to_owned();
+    }
+    Ok(config)
+}
+
+/// The typed engine arguments of aggregated replay.
+fn engine_object(args: &ReplayArgs) -> Result<Map<String, Value>> {
     let staged = [
         ("--prefill-engine-args", args.prefill_engine_args.is_some()),
         ("--decode-engine-args", args.decode_engine_args.is_some()),
@@ -233,9 +282,8 @@ fn aggregated_engine(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<En
             return Err(Error::usage("belongs to disaggregated replay").at(flag).hint("use --num-workers"));
         }
     }
-    let flag = "--extra-engine-args";
-    let object = args.extra_engine_args.as_deref().map(|text| json_arg::object(flag, text)).transpose()?;
-    engine_args::engine(&object.unwrap_or_default(), flag, warnings)
+    let typed = args.extra_engine_args.as_deref();
+    Ok(typed.map(|text| json_arg::object("--extra-engine-args", text)).transpose()?.unwrap_or_default())
 }
 
 fn load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Load> {
@@ -254,17 +302,7 @@ fn load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Load> {
     Ok(Load::Closed { concurrency, unit: args.concurrency_unit.unwrap_or(ConcurrencyUnit::Requests) })
 }
 
-/// Notes what was typed and changes nothing.
-fn note_idle_flags(args: &ReplayArgs, warnings: &mut Vec<String>) {
-    if args.router_config.is_some() {
-        warnings.push("--router-config has no effect: round_robin has nothing to configure".to_owned());
-    }
-}
-
 fn workload(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<WorkloadPlan> {
-    if let Some(config) = &args.router_config {
-        json_arg::object("--router-config", config)?;
-    }
     let synthetic = synthetic_flags(args);
     match (&args.trace_files[..], synthetic.first()) {
         ([], None) => Err(Error::usage("nothing to replay")

@@ -71,7 +71,7 @@ pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
     let Tee { serving, records, .. } = tee;
     let summary = serving.summary();
     let wall_seconds = started.elapsed().as_secs_f64();
-    let run = Run { clamped: source.clamped, outcome, wall_seconds };
+    let run = Run { clamped: source.clamped, outcome: outcome.clone(), wall_seconds };
     let warnings = warnings(plan, &summary, &run);
     let report = report(plan, &summary, &run, &warnings);
     Ok(Replayed { summary, report, warnings, wall_seconds, records, outcome })
@@ -125,7 +125,7 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
 }
 
 fn counts(summary: &Summary, run: &Run) -> Map<String, Value> {
-    let work = run.outcome.work;
+    let work = run.outcome.total();
     let mut counts = summary.counts_json();
     counts.insert("clamped_inputs".to_owned(), json!(run.clamped));
     counts.insert("computed_prompt_tokens".to_owned(), json!(work.prompt_tokens));

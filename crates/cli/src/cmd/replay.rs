@@ -73,8 +73,8 @@ fn explain(replayed: &Replayed, verbose: bool) {
         output::complain(&format!("warning: {warning}"));
     }
     if verbose {
-        let (stepped, advanced) =
-            (replayed.outcome.work.stepped_passes, replayed.outcome.work.advanced_passes);
+        let work = replayed.outcome.total();
+        let (stepped, advanced) = (work.stepped_passes, work.advanced_passes);
         output::complain(&format!(
             "passes: {stepped} simulated one by one, {advanced} advanced in runs ({:.1} %)",
             advanced as f64 * 100.0 / (stepped + advanced).max(1) as f64

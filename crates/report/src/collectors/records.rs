@@ -204,6 +204,7 @@ impl Sink<ServeEvent<'_>> for Records {
             ServeEvent::RequestAdmitted { request, worker, at, reused_tokens } => {
                 self.admitted(request, worker, at, reused_tokens);
             }
+            ServeEvent::RequestRouted { .. } | ServeEvent::PromptComputed { .. } => {}
             ServeEvent::RequestPreempted { .. } => {}
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.end(request, at, "completed", None),

@@ -218,6 +218,7 @@ impl Sink<ServeEvent<'_>> for Serving {
             ServeEvent::RequestAdmitted { request, at, reused_tokens, .. } => {
                 self.admitted(request, at, reused_tokens);
             }
+            ServeEvent::RequestRouted { .. } | ServeEvent::PromptComputed { .. } => {}
             ServeEvent::RequestPreempted { .. } => self.counts.preemptions += 1,
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),

@@ -2,6 +2,7 @@
 
 mod vllm;
 
+use wavetank_cache::Change;
 use wavetank_model::{Described, Nanos, Prompt, RequestId, Result, ServeSink, WorkerId, find};
 
 use crate::EngineConfig;
@@ -15,6 +16,15 @@ pub struct Job {
     pub prompt: Prompt,
     /// Tokens to generate.
     pub output_tokens: u32,
+}
+
+/// What a router may learn about a request at the end of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// It got its first token and goes on.
+    Prefilled(RequestId),
+    /// It got all its tokens or was rejected.
+    Ended(RequestId),
 }
 
 /// How far an engine may go.
@@ -35,6 +45,8 @@ pub struct Work {
     pub advanced_passes: u64,
     /// Prompt tokens computed; those of a preempted request count each time.
     pub prompt_tokens: u64,
+    /// Time in passes.
+    pub busy: Nanos,
 }
 
 impl std::iter::Sum for Work {
@@ -43,6 +55,7 @@ impl std::iter::Sum for Work {
             stepped_passes: sum.stepped_passes + next.stepped_passes,
             advanced_passes: sum.advanced_passes + next.advanced_passes,
             prompt_tokens: sum.prompt_tokens + next.prompt_tokens,
+            busy: sum.busy + next.busy,
         })
     }
 }
@@ -56,15 +69,21 @@ pub trait Engine {
     /// Hands over a job at `now`; it is considered by the first pass that starts at or after `now`.
     fn submit(&mut self, job: Job, now: Nanos);
 
-    /// Runs passes up to the horizon, or to the first pass at whose end a request is finished.
+    /// Runs passes up to the horizon, or to the first pass at whose end there is something to signal.
     fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()>;
 
     /// When the caller must look again: a finished request becomes visible, or the next pass must start.
     /// `None` while there is nothing to do.
     fn wake(&mut self) -> Option<Nanos>;
 
-    /// Moves out the requests finished at the end of the last pass. Tells whether there were any.
-    fn take_finished(&mut self, into: &mut Vec<RequestId>) -> bool;
+    /// Moves out what the end of the last pass signals, in the engine's order. Tells whether there was any.
+    fn take_signals(&mut self, into: &mut Vec<Signal>) -> bool;
+
+    /// Keeps track of changes of the cache, for [`Self::take_changes`].
+    fn watch_cache(&mut self);
+
+    /// Moves out the changes of the cache that are visible at `now`: those of passes that have ended.
+    fn take_changes(&mut self, now: Nanos, into: &mut Vec<Change>);
 
     /// What was done so far.
     fn work(&self) -> Work;

@@ -1,13 +1,73 @@
-//! Which worker a request goes to: one file per router, one row each in [`ALL`].
+//! Which worker a request goes to: one file or folder per router, one row each in [`ALL`].
 
+mod kv_router;
+mod least_loaded;
+mod power_of_two;
+mod random;
 mod round_robin;
+mod session_sticky;
 
-use wavetank_model::{Described, Request, Result, WorkerId, find};
+use wavetank_cache::Change;
+use wavetank_model::{Described, Nanos, Request, RequestId, Result, WorkerId, find};
 
-/// Chooses workers.
+pub use kv_router::KvConfig;
+
+/// A decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Whose.
+    pub request: RequestId,
+    /// Where it goes.
+    pub worker: WorkerId,
+    /// Prompt tokens believed to be in that worker's cache.
+    pub overlap_tokens: u32,
+}
+
+/// What a router must be told to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Needs {
+    /// Only arrivals.
+    Arrivals,
+    /// Also when requests are prefilled and ended.
+    Signals,
+    /// Also what workers have in their caches.
+    Caches,
+}
+
+/// Chooses workers. All times are simulated and do not go back.
 pub trait Router {
-    /// The worker for a request that arrives now.
-    fn place(&mut self, request: &Request) -> WorkerId;
+    /// What it must be told.
+    fn needs(&self) -> Needs;
+
+    /// Decides about a request that arrives; `None` keeps it waiting inside the router.
+    fn arrive(&mut self, id: RequestId, request: &Request, now: Nanos) -> Option<Placement>;
+
+    /// A request got its first token.
+    fn prefilled(&mut self, _id: RequestId, _now: Nanos) {}
+
+    /// A request ended.
+    fn ended(&mut self, _id: RequestId, _now: Nanos) {}
+
+    /// The cache of a worker changed.
+    fn cache_changed(&mut self, _worker: WorkerId, _change: Change) {}
+
+    /// Lets a waiting request go, if one may.
+    fn release(&mut self, _now: Nanos) -> Option<Placement> {
+        None
+    }
+}
+
+/// What routers are built from.
+#[derive(Clone, Debug)]
+pub struct Fleet<'a> {
+    /// How many workers.
+    pub workers: u32,
+    /// Their engine.
+    pub engine: &'a crate::EngineConfig,
+    /// The configuration of `kv_router`.
+    pub config: &'a KvConfig,
+    /// For random choices.
+    pub seed: u64,
 }
 
 /// A row of the table.
@@ -16,8 +76,8 @@ pub struct Entry {
     pub name: &'static str,
     /// One line for `wavetank list`.
     pub about: &'static str,
-    /// Builds the router for this many workers.
-    pub build: fn(u32) -> Box<dyn Router>,
+    /// Builds the router of a fleet.
+    pub build: fn(&Fleet<'_>) -> Result<Box<dyn Router>>,
 }
 
 impl Described for Entry {
@@ -30,11 +90,52 @@ impl Described for Entry {
 }
 
 /// Every router, alphabetical. `wavetank list routers` prints this table.
-pub const ALL: &[Entry] = &[round_robin::ENTRY];
+pub const ALL: &[Entry] = &[
+    kv_router::ENTRY,
+    least_loaded::ENTRY,
+    power_of_two::ENTRY,
+    random::ENTRY,
+    round_robin::ENTRY,
+    session_sticky::ENTRY,
+];
 
 /// Builds the router called `name`.
-pub fn build(name: &str, workers: u32) -> Result<Box<dyn Router>> {
-    Ok((find("router", ALL, name)?.build)(workers))
+pub fn build(name: &str, fleet: &Fleet<'_>) -> Result<Box<dyn Router>> {
+    (find("router", ALL, name)?.build)(fleet)
+}
+
+/// Requests on each worker, for routers that balance them.
+struct Loads {
+    on_worker: Vec<u32>,
+    placed: wavetank_model::InFlight<WorkerId>,
+}
+
+impl Loads {
+    fn of(workers: u32) -> Self {
+        Self { on_worker: vec![0; workers as usize], placed: wavetank_model::InFlight::default() }
+    }
+
+    fn on(&self, worker: WorkerId) -> u32 {
+        self.on_worker[worker.index()]
+    }
+
+    /// The worker with the fewest requests, the lowest number among equals.
+    fn least(&self) -> WorkerId {
+        let least = (0..self.on_worker.len()).min_by_key(|&worker| self.on_worker[worker]);
+        WorkerId(least.unwrap_or(0) as u32)
+    }
+
+    fn place(&mut self, request: RequestId, worker: WorkerId) -> Option<Placement> {
+        self.on_worker[worker.index()] += 1;
+        self.placed.insert(request, worker);
+        Some(Placement { request, worker, overlap_tokens: 0 })
+    }
+
+    fn ended(&mut self, request: RequestId) {
+        if let Some(worker) = self.placed.remove(request) {
+            self.on_worker[worker.index()] -= 1;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -42,18 +143,77 @@ mod tests {
     use wavetank_model::{Priority, Prompt, SessionId};
 
     use super::*;
+    use crate::EngineConfig;
+
+    fn request(session: u32) -> Request {
+        Request {
+            session: SessionId(session),
+            turn: 0,
+            prompt: Prompt::unique(u64::from(session), 10),
+            output_tokens: 1,
+            priority: Priority::default(),
+            think: None,
+            labels: None,
+        }
+    }
 
     #[test]
-    fn every_router_stays_inside_the_fleet() {
-        let prompt = Prompt::unique(1, 10);
-        let (session, priority) = (SessionId(0), Priority::default());
-        let request =
-            Request { session, turn: 0, prompt, output_tokens: 1, priority, think: None, labels: None };
+    fn every_router_stays_inside_the_fleet_and_repeats() {
+        let (engine, config) = (EngineConfig::default(), KvConfig::default());
         for entry in ALL {
             for workers in [1, 2, 7] {
-                let mut router = (entry.build)(workers);
-                assert!((0..50).all(|_| router.place(&request).0 < workers), "{}", entry.name);
+                let fleet = Fleet { workers, engine: &engine, config: &config, seed: 42 };
+                let placements = || {
+                    let mut router = (entry.build)(&fleet).unwrap();
+                    let mut place = |i| router.arrive(RequestId(i), &request(i % 5), Nanos::ZERO).unwrap();
+                    (0..50).map(|i| place(i).worker.0).collect::<Vec<_>>()
+                };
+                assert!(placements().iter().all(|&worker| worker < workers), "{}", entry.name);
+                assert_eq!(placements(), placements(), "{}", entry.name);
             }
         }
+    }
+
+    fn drive(name: &str, workers: u32) -> Box<dyn Router> {
+        let (engine, config) = (EngineConfig::default(), KvConfig::default());
+        build(name, &Fleet { workers, engine: &engine, config: &config, seed: 42 }).unwrap()
+    }
+
+    fn place(router: &mut dyn Router, id: u32, session: u32) -> u32 {
+        router.arrive(RequestId(id), &request(session), Nanos::ZERO).unwrap().worker.0
+    }
+
+    #[test]
+    fn least_loaded_fills_the_emptiest() {
+        let mut router = drive("least_loaded", 3);
+        let first: Vec<_> = (0..4).map(|id| place(router.as_mut(), id, id)).collect();
+        assert_eq!(first, [0, 1, 2, 0]);
+        router.ended(RequestId(1), Nanos(5));
+        assert_eq!(place(router.as_mut(), 4, 4), 1);
+    }
+
+    #[test]
+    fn session_sticky_keeps_a_session_where_it_began() {
+        let mut router = drive("session_sticky", 3);
+        let first: Vec<_> = (0..3).map(|id| place(router.as_mut(), id, id)).collect();
+        assert_eq!(first, [0, 1, 2]);
+        for id in 3..9 {
+            assert_eq!(place(router.as_mut(), id, 1), 1);
+        }
+    }
+
+    #[test]
+    fn power_of_two_never_takes_the_fuller_of_two() {
+        let mut router = drive("power_of_two", 2);
+        let placed: Vec<_> = (0..40).map(|id| place(router.as_mut(), id, id)).collect();
+        let on_first = placed.iter().filter(|&&worker| worker == 0).count();
+        assert!((19..=21).contains(&on_first), "with two workers it balances: {on_first}");
+    }
+
+    #[test]
+    fn random_uses_every_worker() {
+        let mut router = drive("random", 4);
+        let placed: Vec<_> = (0..100).map(|id| place(router.as_mut(), id, id)).collect();
+        assert!((0..4).all(|worker| placed.contains(&worker)));
     }
 }

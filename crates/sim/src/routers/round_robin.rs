@@ -1,14 +1,14 @@
 //! Each worker in turn, beginning with worker 0 (spec/replay.md 5.1).
 
-use wavetank_model::{Request, WorkerId};
+use wavetank_model::{Nanos, Request, RequestId, WorkerId};
 
-use super::{Entry, Router};
+use super::{Entry, Needs, Placement, Router};
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
     name: "round_robin",
     about: "each worker in turn, whatever it is doing",
-    build: |workers| Box::new(RoundRobin { workers, next: 0 }),
+    build: |fleet| Ok(Box::new(RoundRobin { workers: fleet.workers, next: 0 })),
 };
 
 struct RoundRobin {
@@ -17,9 +17,13 @@ struct RoundRobin {
 }
 
 impl Router for RoundRobin {
-    fn place(&mut self, _request: &Request) -> WorkerId {
-        let chosen = self.next;
-        self.next = (chosen + 1) % self.workers;
-        WorkerId(chosen)
+    fn needs(&self) -> Needs {
+        Needs::Arrivals
+    }
+
+    fn arrive(&mut self, id: RequestId, _request: &Request, _now: Nanos) -> Option<Placement> {
+        let worker = WorkerId(self.next);
+        self.next = (self.next + 1) % self.workers;
+        Some(Placement { request: id, worker, overlap_tokens: 0 })
     }
 }

@@ -10,12 +10,12 @@ mod stretch;
 
 use std::collections::VecDeque;
 
-use wavetank_cache::{BlockPool, Hits};
+use wavetank_cache::{BlockPool, Change, Hits};
 use wavetank_model::{
     Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
 };
 
-use super::{Engine, Entry, Horizon, Job, Work};
+use super::{Engine, Entry, Horizon, Job, Signal, Work};
 use crate::EngineConfig;
 use crate::pace::Pace;
 use crate::timing::{DecodeBatch, PrefillBatch};
@@ -47,7 +47,7 @@ struct Vllm {
     /// Whether a pass would have ended beyond the horizon: nothing more happens here.
     halted: bool,
     stretch: Stretch,
-    finished: Vec<RequestId>,
+    signals: Vec<Signal>,
     work: Work,
     scratch: Scratch,
 }
@@ -78,7 +78,7 @@ impl Vllm {
             stalled: false,
             halted: false,
             stretch: Stretch::default(),
-            finished: Vec::new(),
+            signals: Vec::new(),
             work: Work::default(),
             scratch: Scratch::default(),
         })
@@ -91,6 +91,7 @@ impl Vllm {
     /// One pass through the whole scheduler.
     fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
         self.stretch.forget();
+        self.pool.settle_log();
         let preempted = self.schedule(sink);
         let end = self.boundary + self.price();
         if end > ends_by {
@@ -98,14 +99,24 @@ impl Vllm {
             return Ok(());
         }
         self.work.stepped_passes += 1;
-        self.work.prompt_tokens +=
-            self.scratch.scheduled.iter().map(|work| u64::from(work.prompt_tokens)).sum::<u64>();
+        self.work.busy += end - self.boundary;
+        self.tell_prompts(end, sink);
         let emitted = self.emit(end, sink);
         self.boundary = end;
         self.reject(sink);
         let progressed =
-            emitted || preempted || !self.scratch.scheduled.is_empty() || !self.finished.is_empty();
+            emitted || preempted || !self.scratch.scheduled.is_empty() || !self.signals.is_empty();
         if progressed { Ok(()) } else { Err(self.stuck()) }
+    }
+
+    /// Reports the parts of prompts this pass computes.
+    fn tell_prompts(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
+        let (worker, start, step) = (self.worker, self.boundary, end - self.boundary);
+        for work in self.scratch.scheduled.iter().filter(|work| work.prompt_tokens > 0) {
+            let (request, tokens) = (self.sequences[work.slot].id, work.prompt_tokens);
+            self.work.prompt_tokens += u64::from(tokens);
+            sink.record(&ServeEvent::PromptComputed { request, worker, start, step, tokens });
+        }
     }
 
     /// What the scheduled work costs: prompt part plus decode part, never overlapped.
@@ -147,10 +158,16 @@ impl Vllm {
                 continue;
             }
             ready = true;
+            let first = !sequence.has_generated();
             if sequence.len < sequence.limit {
                 sequence.len += 1;
                 self.running_tokens += 1;
                 emitting.push(sequence.id);
+            }
+            if sequence.is_finished() {
+                self.signals.push(Signal::Ended(sequence.id));
+            } else if first {
+                self.signals.push(Signal::Prefilled(sequence.id));
             }
         }
         if !emitting.is_empty() {
@@ -167,7 +184,7 @@ impl Vllm {
 
     /// Releases the requests that have all their tokens.
     fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
-        let Self { running, sequences, pool, finished, running_tokens, stalled, .. } = self;
+        let Self { running, sequences, pool, running_tokens, stalled, .. } = self;
         let worker = self.worker;
         running.retain(|&slot| {
             let sequence = &mut sequences[slot];
@@ -177,7 +194,6 @@ impl Vllm {
             *running_tokens -= u64::from(sequence.len);
             *stalled = false;
             pool.release(&mut sequence.blocks);
-            finished.push(sequence.id);
             sink.record(&ServeEvent::RequestCompleted { request: sequence.id, worker, at: end });
             sequences.remove(slot);
             false
@@ -188,7 +204,7 @@ impl Vllm {
     fn reject(&mut self, sink: &mut ServeSink<'_>) {
         for (slot, reason) in self.scratch.rejected.drain(..) {
             let request = self.sequences[slot].id;
-            self.finished.push(request);
+            self.signals.push(Signal::Ended(request));
             self.sequences.remove(slot);
             let (worker, at) = (self.worker, self.boundary);
             sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });
@@ -223,7 +239,7 @@ impl Engine for Vllm {
     }
 
     fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()> {
-        while self.boundary < horizon.starts_before && self.finished.is_empty() {
+        while self.boundary < horizon.starts_before && self.signals.is_empty() {
             if self.is_idle() || self.halted {
                 break;
             }
@@ -236,7 +252,7 @@ impl Engine for Vllm {
     }
 
     fn wake(&mut self) -> Option<Nanos> {
-        if !self.finished.is_empty() {
+        if !self.signals.is_empty() {
             return Some(self.boundary);
         }
         if self.is_idle() || self.halted {
@@ -248,10 +264,21 @@ impl Engine for Vllm {
         })
     }
 
-    fn take_finished(&mut self, into: &mut Vec<RequestId>) -> bool {
-        let any = !self.finished.is_empty();
-        into.append(&mut self.finished);
+    fn take_signals(&mut self, into: &mut Vec<Signal>) -> bool {
+        let any = !self.signals.is_empty();
+        into.append(&mut self.signals);
         any
+    }
+
+    fn watch_cache(&mut self) {
+        self.pool.keep_log();
+    }
+
+    fn take_changes(&mut self, now: Nanos, into: &mut Vec<Change>) {
+        match self.boundary <= now {
+            true => self.pool.take_log(into),
+            false => self.pool.take_settled_log(into),
+        }
     }
 
     fn work(&self) -> Work {

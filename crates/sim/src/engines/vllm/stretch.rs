@@ -4,7 +4,7 @@
 use wavetank_model::{Nanos, ServeEvent, ServeSink};
 
 use super::Vllm;
-use crate::engines::Horizon;
+use crate::engines::{Horizon, Signal};
 
 /// Prices of the passes to come, valid while the running batch stays the same.
 #[derive(Default)]
@@ -93,7 +93,14 @@ impl Vllm {
             self.boundary = end;
             count += 1;
         }
-        self.book(start, count, sink);
+        // A pass that ends beyond the horizon is still in flight there: its changes must stay apart.
+        if self.boundary > horizon.starts_before && count > 1 && self.pool.keeps_log() {
+            let last = self.stretch.steps[self.stretch.used + count as usize - 1];
+            self.book(start, count - 1, sink);
+            self.book(Nanos(self.boundary.0 - last.0), 1, sink);
+        } else {
+            self.book(start, count, sink);
+        }
     }
 
     /// Prices more passes after the `count` that this stretch has used: as many as fit before the horizon if
@@ -128,6 +135,7 @@ impl Vllm {
         if count == 0 {
             return;
         }
+        self.pool.settle_log();
         self.work.advanced_passes += u64::from(count);
         self.running_tokens += self.running.len() as u64 * u64::from(count);
         self.scratch.emitting.clear();
@@ -137,7 +145,10 @@ impl Vllm {
             let sequence = &mut self.sequences[slot];
             sequence.len += count;
             sequence.computed += count;
-            finishing |= sequence.len == sequence.limit;
+            if sequence.len == sequence.limit {
+                finishing = true;
+                self.signals.push(Signal::Ended(sequence.id));
+            }
             self.scratch.emitting.push(sequence.id);
             let blocks = sequence.computed.div_ceil(self.config.block_size);
             let missing = blocks - sequence.blocks.len() as u32;
@@ -148,6 +159,7 @@ impl Vllm {
         let steps = &self.stretch.steps[self.stretch.used..][..count as usize];
         let requests = &self.scratch.emitting;
         sink.record(&ServeEvent::TokensEmitted { worker: self.worker, start, steps, requests });
+        self.work.busy += steps.iter().copied().sum();
         self.stretch.used += count as usize;
         if finishing {
             self.stretch.forget();

@@ -1,0 +1,44 @@
+//! The less loaded of two workers drawn at random (Mitzenmacher 2001): nearly as even as asking all.
+
+use rand::RngExt;
+use wavetank_model::{Draw, Nanos, Request, RequestId, WorkerId, seeded};
+
+use super::{Entry, Loads, Needs, Placement, Router};
+
+/// The row of the table.
+pub(super) const ENTRY: Entry = Entry {
+    name: "power_of_two",
+    about: "the less loaded of two workers drawn at random",
+    build: |fleet| {
+        let draw = seeded(fleet.seed, "power of two router");
+        Ok(Box::new(PowerOfTwo { workers: fleet.workers, loads: Loads::of(fleet.workers), draw }))
+    },
+};
+
+struct PowerOfTwo {
+    workers: u32,
+    loads: Loads,
+    draw: Draw,
+}
+
+impl Router for PowerOfTwo {
+    fn needs(&self) -> Needs {
+        Needs::Signals
+    }
+
+    fn arrive(&mut self, id: RequestId, _request: &Request, _now: Nanos) -> Option<Placement> {
+        let first = self.draw.random_range(0..self.workers);
+        // The second is drawn from the others.
+        let second = match self.workers {
+            1 => first,
+            workers => (first + self.draw.random_range(1..workers)) % workers,
+        };
+        let pair = [WorkerId(first), WorkerId(second)];
+        let worker = if self.loads.on(pair[1]) < self.loads.on(pair[0]) { pair[1] } else { pair[0] };
+        self.loads.place(id, worker)
+    }
+
+    fn ended(&mut self, id: RequestId, _now: Nanos) {
+        self.loads.ended(id);
+    }
+}
