@@ -145,11 +145,37 @@ impl Samples {
     }
 }
 
+/// Spans of time of which only buckets are kept: mean and extremes are exact, percentiles within 0.025 %.
+#[derive(Clone, Debug, Default)]
+pub struct Spans {
+    histogram: Histogram,
+    nanos: Moments,
+}
+
+impl Spans {
+    /// Adds one span.
+    pub fn record(&mut self, span: Nanos) {
+        self.record_all(&[span], 1);
+    }
+
+    /// Adds `weight` times each of `spans`.
+    pub fn record_all(&mut self, spans: &[Nanos], weight: u64) {
+        self.histogram.record_all(spans.iter().map(|span| span.0), weight);
+        self.nanos.record_all(spans.iter().map(|span| span.0 as f64), weight);
+    }
+
+    /// In milliseconds.
+    pub fn distribution_ms(&self) -> Distribution {
+        let Moments { min, max, .. } = self.nanos;
+        let at_rank = |rank| self.histogram.at_rank(rank).clamp(min, max);
+        Distribution::of(self.histogram.total(), &self.nanos, at_rank).map(|ns| ns / 1e6)
+    }
+}
+
 /// Gaps between consecutive tokens, and what they mean as tokens per second for the one who reads them.
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {
-    histogram: Histogram,
-    spans_ns: Moments,
+    spans: Spans,
     rates: Moments,
 }
 
@@ -161,25 +187,23 @@ impl Gaps {
 
     /// Adds `weight` gaps of each of `spans`. A zero gap has no rate.
     pub fn record_all(&mut self, spans: &[Nanos], weight: u64) {
-        self.histogram.record_all(spans.iter().map(|span| span.0), weight);
-        self.spans_ns.record_all(spans.iter().map(|span| span.0 as f64), weight);
+        self.spans.record_all(spans, weight);
         let moving = spans.iter().filter(|&&span| span > Nanos::ZERO);
         self.rates.record_all(moving.map(|span| 1e9 / span.0 as f64), weight);
     }
 
     /// Milliseconds between tokens.
     pub fn spans_ms(&self) -> Distribution {
-        let Moments { min, max, .. } = self.spans_ns;
-        let at_rank = |rank| self.histogram.at_rank(rank).clamp(min, max);
-        Distribution::of(self.histogram.total(), &self.spans_ns, at_rank).map(|ns| ns / 1e6)
+        self.spans.distribution_ms()
     }
 
     /// Tokens per second, over the gaps that are not zero: the longest gap is the lowest rate.
     pub fn rates(&self) -> Distribution {
         let Moments { min, max, .. } = self.rates;
-        let last = self.histogram.total().saturating_sub(1);
-        let at_rank = |rank| (1e9 / self.histogram.at_rank(last - rank)).clamp(min, max);
-        Distribution::of(self.histogram.total() - self.histogram.zeros(), &self.rates, at_rank)
+        let histogram = &self.spans.histogram;
+        let last = histogram.total().saturating_sub(1);
+        let at_rank = |rank| (1e9 / histogram.at_rank(last - rank)).clamp(min, max);
+        Distribution::of(histogram.total() - histogram.zeros(), &self.rates, at_rank)
     }
 }
 

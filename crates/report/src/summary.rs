@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use wavetank_model::{Nanos, RejectReason};
 
-use crate::Distribution;
+use crate::{Attribution, Distribution};
 
 /// What became of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,12 +63,8 @@ pub struct Summary {
     pub e2e_ms: Distribution,
     /// Inverse of every gap.
     pub rate_per_user: Distribution,
-    /// Mean wait from arrival to first admission.
-    pub mean_queue_ms: f64,
-    /// Mean from first admission to first token.
-    pub mean_prefill_ms: f64,
-    /// Mean from first to last token.
-    pub mean_decode_ms: f64,
+    /// Where the time went.
+    pub attribution: Attribution,
 }
 
 impl Summary {
@@ -159,15 +155,6 @@ impl Summary {
             unreachable!("the literal above is an object")
         };
         object
-    }
-
-    /// Where the time of a request went, on average.
-    pub fn attribution_json(&self) -> Value {
-        json!({
-            "mean_engine_queue_ms": self.mean_queue_ms,
-            "mean_prefill_ms": self.mean_prefill_ms,
-            "mean_decode_ms": self.mean_decode_ms,
-        })
     }
 }
 

@@ -219,12 +219,10 @@ fn refuse_foreign(args: &ReplayArgs) -> Result<()> {
 
 fn router_mode(args: &ReplayArgs) -> Result<String> {
     let name = args.router_mode.as_deref().unwrap_or("round_robin");
-    if name == "kv_router" {
-        if args.num_workers.unwrap_or(1) == 1 {
-            return Err(Error::usage("kv_router needs more than one worker")
-                .at("--router-mode")
-                .hint("add --num-workers, or use round_robin"));
-        }
+    if name == "kv_router" && args.num_workers.unwrap_or(1) == 1 {
+        return Err(Error::usage("kv_router needs more than one worker")
+            .at("--router-mode")
+            .hint("add --num-workers, or use round_robin"));
     }
     Ok(name.to_owned())
 }

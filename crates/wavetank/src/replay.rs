@@ -69,7 +69,10 @@ pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
     };
     let outcome = wavetank_sim::run(&plan.simulation, source.workload.as_mut(), &mut tee, observer.stop)?;
     let Tee { serving, records, .. } = tee;
-    let summary = serving.summary();
+    let mut summary = serving.summary();
+    for (share, work) in summary.attribution.workers.iter_mut().zip(&outcome.work) {
+        share.busy = work.busy;
+    }
     let wall_seconds = started.elapsed().as_secs_f64();
     let run = Run { clamped: source.clamped, outcome: outcome.clone(), wall_seconds };
     let warnings = warnings(plan, &summary, &run);
@@ -118,7 +121,7 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
     set("plan", json!(plan));
     set("counts", Value::Object(counts(summary, run)));
     set("warnings", json!(warnings));
-    set("attribution", summary.attribution_json());
+    set("attribution", summary.attribution.json(summary.duration));
     set("partial", json!(run.outcome.interrupted));
     set("wall", wall(summary, run.wall_seconds));
     Value::Object(report)

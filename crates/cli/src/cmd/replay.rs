@@ -86,9 +86,10 @@ fn summary(replayed: &Replayed, report: &Path) -> String {
     let numbers = &replayed.summary;
     let title = if replayed.outcome.interrupted { "wavetank replay (partial)" } else { "wavetank replay" };
     format!(
-        "{title}\n{}\nWall Time (ms): {:.2}\nPrefix Cache Reused Ratio: {:.4}\n\
+        "{title}\n{}\n{}Wall Time (ms): {:.2}\nPrefix Cache Reused Ratio: {:.4}\n\
          First Admission Prefix Cache Reused Ratio: {:.4}\nSaved full report to: {}\n",
         render::table::serving(numbers),
+        render::table::bottleneck(numbers),
         replayed.wall_seconds * 1000.0,
         numbers.reused_ratio(),
         numbers.first_reused_ratio(),

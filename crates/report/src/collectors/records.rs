@@ -44,6 +44,16 @@ pub struct Record {
     pub reused_input_tokens: u32,
     /// The worker that served it.
     pub decode_worker_idx: Option<u32>,
+    /// Prompt tokens the router believed to be cached there.
+    pub decode_route_overlap_tokens: Option<u32>,
+    /// Waiting in the router.
+    pub router_queue_ms: Option<f64>,
+    /// From the router's decision to the first admission.
+    pub engine_queue_ms: Option<f64>,
+    /// In passes that computed its prompt, up to its first token.
+    pub prefill_ms: f64,
+    /// Every decision of a router.
+    pub routing_history: Vec<Routing>,
     /// Every admission.
     pub admission_history: Vec<Admission>,
     /// How many there were.
@@ -54,6 +64,29 @@ pub struct Record {
     pub terminal_status: &'static str,
     /// Why it was rejected.
     pub rejection_reason: Option<&'static str>,
+}
+
+/// One decision of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Routing {
+    /// `agg`.
+    pub pool: &'static str,
+    /// `immediate` or `queued`.
+    pub outcome: &'static str,
+    /// When it entered the router's queue.
+    pub queue_entered_at_ms: Option<f64>,
+    /// When it was sent to the worker.
+    pub released_at_ms: f64,
+    /// How long it waited for that.
+    pub queue_wait_ms: f64,
+    /// The worker.
+    pub logical_worker_id: u32,
+    /// The worker's scheduler.
+    pub scheduler_id: u32,
+    /// Its rank.
+    pub dp_rank: u32,
+    /// Prompt tokens believed to be cached there.
+    pub reported_overlap_tokens: u32,
 }
 
 /// One admission of a request.
@@ -72,6 +105,8 @@ pub struct Admission {
 struct Open {
     record: Record,
     arrival: Nanos,
+    routed: Nanos,
+    prefill: Nanos,
     first_token: Nanos,
     second_token: Option<Nanos>,
     last_token: Nanos,
@@ -100,11 +135,20 @@ impl Records {
         out.flush()
     }
 
+    fn routed(&mut self, id: RequestId, routing: Routing, at: Nanos) {
+        let open = live(&mut self.open, id);
+        open.routed = at;
+        open.record.decode_route_overlap_tokens = Some(routing.reported_overlap_tokens);
+        open.record.router_queue_ms = Some(routing.queue_wait_ms);
+        open.record.routing_history.push(routing);
+    }
+
     fn admitted(&mut self, id: RequestId, worker: WorkerId, at: Nanos, reused: u32) {
-        let record = &mut live(&mut self.open, id).record;
+        let Open { record, routed, .. } = live(&mut self.open, id);
         let ordinal = record.admission_count;
         if ordinal == 0 {
             record.first_admit_ms = Some(at.as_ms());
+            record.engine_queue_ms = Some(at.since(*routed).as_ms());
             record.reused_input_tokens = reused;
         }
         record.decode_worker_idx = Some(worker.0);
@@ -137,8 +181,9 @@ impl Records {
     }
 
     fn end(&mut self, id: RequestId, at: Nanos, status: &'static str, reason: Option<&'static str>) {
-        let Open { mut record, arrival, first_token, second_token, last_token } =
+        let Open { mut record, arrival, prefill, first_token, second_token, last_token, .. } =
             self.open.remove(id).expect("a request ends once");
+        record.prefill_ms = prefill.as_ms();
         record.terminal_time_ms = at.as_ms();
         record.terminal_status = status;
         record.rejection_reason = reason;
@@ -158,6 +203,20 @@ impl Records {
 
 fn live(open: &mut InFlight<Open>, id: RequestId) -> &mut Open {
     open.value_mut(id).expect("events of a request come between its arrival and its end")
+}
+
+fn routing(worker: WorkerId, at: Nanos, queued_since: Option<Nanos>, overlap_tokens: u32) -> Routing {
+    Routing {
+        pool: "agg",
+        outcome: if queued_since.is_some() { "queued" } else { "immediate" },
+        queue_entered_at_ms: queued_since.map(Nanos::as_ms),
+        released_at_ms: at.as_ms(),
+        queue_wait_ms: queued_since.map_or(0.0, |since| (at - since).as_ms()),
+        logical_worker_id: worker.0,
+        scheduler_id: worker.0,
+        dp_rank: 0,
+        reported_overlap_tokens: overlap_tokens,
+    }
 }
 
 /// A record of which nothing is known but the request.
@@ -182,6 +241,11 @@ fn opened(id: RequestId, at: Nanos, request: &wavetank_model::Request) -> Record
         output_length: 0,
         reused_input_tokens: 0,
         decode_worker_idx: None,
+        decode_route_overlap_tokens: None,
+        router_queue_ms: None,
+        engine_queue_ms: None,
+        prefill_ms: 0.0,
+        routing_history: Vec::new(),
         admission_history: Vec::new(),
         admission_count: 0,
         readmission_count: 0,
@@ -194,17 +258,29 @@ impl Sink<ServeEvent<'_>> for Records {
     fn record(&mut self, event: &ServeEvent<'_>) {
         match *event {
             ServeEvent::RequestArrived { request, at, details } => {
-                let record = opened(request, at, details);
-                let (first_token, last_token) = (Nanos::ZERO, Nanos::ZERO);
-                self.open.insert(
-                    request,
-                    Open { record, arrival: at, first_token, second_token: None, last_token },
-                );
+                let open = Open {
+                    record: opened(request, at, details),
+                    arrival: at,
+                    routed: at,
+                    prefill: Nanos::ZERO,
+                    first_token: Nanos::ZERO,
+                    second_token: None,
+                    last_token: Nanos::ZERO,
+                };
+                self.open.insert(request, open);
             }
             ServeEvent::RequestAdmitted { request, worker, at, reused_tokens } => {
                 self.admitted(request, worker, at, reused_tokens);
             }
-            ServeEvent::RequestRouted { .. } | ServeEvent::PromptComputed { .. } => {}
+            ServeEvent::RequestRouted { request, worker, at, queued_since, overlap_tokens } => {
+                self.routed(request, routing(worker, at, queued_since, overlap_tokens), at);
+            }
+            ServeEvent::PromptComputed { request, step, .. } => {
+                let open = live(&mut self.open, request);
+                if open.record.output_length == 0 {
+                    open.prefill += step;
+                }
+            }
             ServeEvent::RequestPreempted { .. } => {}
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.end(request, at, "completed", None),

@@ -1,10 +1,10 @@
 //! The headline numbers of a serving run: latency, throughput, reuse, goodput (spec/replay.md 8).
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, Sink};
+use wavetank_model::{InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, Sink, WorkerId};
 
 use crate::summary::{Counts, Summary};
-use crate::{Gaps, Moments, Samples};
+use crate::{Attribution, Gaps, Samples, Spans, WorkerShare};
 
 /// Bounds a request must keep to be good, all inclusive; `None` is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,11 @@ struct Ended {
 /// What is known of a request that has not ended.
 struct Progress {
     arrival: Nanos,
+    worker: WorkerId,
+    routed: Nanos,
     first_admit: Option<Nanos>,
+    /// Time in passes that computed its prompt, up to its first token.
+    prefill: Nanos,
     first_token: Nanos,
     last_token: Nanos,
     second_gap: Option<Nanos>,
@@ -70,9 +74,12 @@ pub struct Serving {
     tpot_ms: Samples,
     e2e_ms: Samples,
     gaps: Gaps,
-    queue_ms: Moments,
-    prefill_ms: Moments,
-    decode_ms: Moments,
+    router_queue: Spans,
+    engine_queue: Spans,
+    prefill: Spans,
+    first_token_wait: Spans,
+    decode: Spans,
+    workers: Vec<WorkerShare>,
     last_completion: Nanos,
     input_tokens: u64,
     output_tokens: u64,
@@ -104,9 +111,14 @@ impl Serving {
             ttst_ms: self.ttst_ms.distribution(),
             tpot_ms: self.tpot_ms.distribution(),
             e2e_ms: self.e2e_ms.distribution(),
-            mean_queue_ms: self.queue_ms.mean_and_deviation().0,
-            mean_prefill_ms: self.prefill_ms.mean_and_deviation().0,
-            mean_decode_ms: self.decode_ms.mean_and_deviation().0,
+            attribution: Attribution {
+                router_queue_ms: self.router_queue.distribution_ms(),
+                engine_queue_ms: self.engine_queue.distribution_ms(),
+                prefill_ms: self.prefill.distribution_ms(),
+                first_token_wait_ms: self.first_token_wait.distribution_ms(),
+                decode_ms: self.decode.distribution_ms(),
+                workers: self.workers,
+            },
         }
     }
 
@@ -114,7 +126,10 @@ impl Serving {
         self.counts.arrived += 1;
         let progress = Progress {
             arrival,
+            worker: WorkerId(0),
+            routed: arrival,
             first_admit: None,
+            prefill: Nanos::ZERO,
             first_token: Nanos::ZERO,
             last_token: Nanos::ZERO,
             second_gap: None,
@@ -126,15 +141,39 @@ impl Serving {
         self.in_flight.insert(id, progress);
     }
 
+    fn routed(&mut self, id: RequestId, worker: WorkerId, at: Nanos) {
+        let progress = live(&mut self.in_flight, id);
+        (progress.worker, progress.routed) = (worker, at);
+        self.share(worker).requests += 1;
+    }
+
+    fn share(&mut self, worker: WorkerId) -> &mut WorkerShare {
+        if worker.index() >= self.workers.len() {
+            self.workers.resize_with(worker.index() + 1, WorkerShare::default);
+        }
+        &mut self.workers[worker.index()]
+    }
+
     fn admitted(&mut self, id: RequestId, at: Nanos, reused: u32) {
         let progress = live(&mut self.in_flight, id);
         if progress.first_admit.is_none() {
             progress.first_admit = Some(at);
             progress.first_reuse = reused;
+            let worker = progress.worker;
+            progress.best_reuse = reused;
+            self.share(worker).reused_tokens += u64::from(reused);
         } else {
+            progress.best_reuse = progress.best_reuse.max(reused);
             self.counts.readmissions += 1;
         }
-        progress.best_reuse = progress.best_reuse.max(reused);
+    }
+
+    fn prompt_computed(&mut self, id: RequestId, worker: WorkerId, step: Nanos, tokens: u32) {
+        let progress = live(&mut self.in_flight, id);
+        if progress.tokens == 0 {
+            progress.prefill += step;
+        }
+        self.share(worker).prompt_tokens += u64::from(tokens);
     }
 
     /// One token per request and step. All but a request's first token close a gap; within a run every gap is
@@ -195,9 +234,15 @@ impl Serving {
         tpot_ms.into_iter().for_each(|ms| self.tpot_ms.record(ms));
         progress.second_gap.into_iter().for_each(|gap| self.ttst_ms.record(gap.as_ms()));
         let admitted = progress.first_admit.expect("tokens come after admission");
-        self.queue_ms.record(admitted.since(arrival).as_ms(), 1);
-        self.prefill_ms.record((first_token - admitted).as_ms(), 1);
-        self.decode_ms.record(decode.as_ms(), 1);
+        self.router_queue.record(progress.routed.since(arrival));
+        self.engine_queue.record(admitted - progress.routed);
+        self.prefill.record(progress.prefill);
+        self.first_token_wait.record((first_token - admitted).since(progress.prefill));
+        self.decode.record(decode);
+        let share = self.share(progress.worker);
+        share.completed += 1;
+        share.output_tokens += u64::from(tokens);
+        share.ttft_ms_sum += ttft_ms;
         Ended { ttft_ms: Some(ttft_ms), tpot_ms, e2e_ms }
     }
 
@@ -218,7 +263,10 @@ impl Sink<ServeEvent<'_>> for Serving {
             ServeEvent::RequestAdmitted { request, at, reused_tokens, .. } => {
                 self.admitted(request, at, reused_tokens);
             }
-            ServeEvent::RequestRouted { .. } | ServeEvent::PromptComputed { .. } => {}
+            ServeEvent::RequestRouted { request, worker, at, .. } => self.routed(request, worker, at),
+            ServeEvent::PromptComputed { request, worker, step, tokens, .. } => {
+                self.prompt_computed(request, worker, step, tokens);
+            }
             ServeEvent::RequestPreempted { .. } => self.counts.preemptions += 1,
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),

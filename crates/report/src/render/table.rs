@@ -39,6 +39,30 @@ pub fn serving(summary: &Summary) -> String {
     table.to_string()
 }
 
+/// Where the time to the first token went and how even the load was, in two lines.
+pub fn bottleneck(summary: &Summary) -> String {
+    let attribution = &summary.attribution;
+    let parts = attribution.ttft_parts();
+    let ttft: f64 = parts.iter().map(|(_, part)| part.mean).sum();
+    let share = |mean: f64| if ttft > 0.0 { mean * 100.0 / ttft } else { 0.0 };
+    let names = ["router queue", "engine queue", "prefill", "first-token wait"];
+    let described: Vec<String> = names
+        .iter()
+        .zip(parts)
+        .map(|(name, (_, part))| format!("{name} {} ms ({:.0} %)", number(part.mean), share(part.mean)))
+        .collect();
+    let mut text = format!("TTFT by part: {}\n", described.join(", "));
+    if let Some((most, least)) = attribution.extremes() {
+        let worker = |id: usize| {
+            let load = &attribution.workers[id];
+            let busy = load.busy_share(summary.duration) * 100.0;
+            format!("{id} ({busy:.0} % busy, {} requests)", load.requests)
+        };
+        text += &format!("Busiest worker: {}, least busy: {}\n", worker(most), worker(least));
+    }
+    text
+}
+
 /// A table whose first column is left-justified, the others right.
 fn framed(columns: &[&str]) -> Table {
     let mut table = Table::new();

@@ -96,11 +96,7 @@ fn foreign_and_later_parts_are_refused() {
         ),
         ("--replay-mode: unknown mode", ReplayArgs { replay_mode: text("onlin"), ..trace() }),
         ("kv_router needs more than one worker", ReplayArgs { router_mode: text("kv_router"), ..trace() }),
-        (
-            "--router-mode: kv_router is not available",
-            ReplayArgs { router_mode: text("kv_router"), num_workers: Some(2), ..trace() },
-        ),
-        ("known: round_robin", ReplayArgs { router_mode: text("random"), ..trace() }),
+        ("known: kv_router, least_loaded", ReplayArgs { router_mode: text("sticky"), ..trace() }),
         ("--trace-format: the dynamo format is not", ReplayArgs { trace_format: text("dynamo"), ..trace() }),
         ("known: mooncake", ReplayArgs { trace_format: text("csv"), ..trace() }),
         ("come as a pair", ReplayArgs { prefill_engine_args: text("{}"), ..trace() }),

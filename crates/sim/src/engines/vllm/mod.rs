@@ -285,3 +285,46 @@ impl Engine for Vllm {
         self.work
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wavetank_model::{Prompt, Sink};
+
+    use super::*;
+
+    struct Ignore;
+    impl Sink<ServeEvent<'_>> for Ignore {
+        fn record(&mut self, _event: &ServeEvent<'_>) {}
+    }
+
+    #[test]
+    fn k8_a_request_of_one_token_is_never_prefilled() {
+        let mut engine = Vllm::build(&EngineConfig::default(), WorkerId(0)).unwrap();
+        for (id, output_tokens) in [(0, 1), (1, 2)] {
+            let prompt = Prompt::unique(u64::from(id), 64);
+            engine.submit(Job { id: RequestId(id), prompt, output_tokens }, Nanos::ZERO);
+        }
+        let mut signals = Vec::new();
+        let horizon = Horizon { starts_before: Nanos::MAX, ends_by: Nanos::MAX };
+        while engine.wake().is_some() {
+            engine.advance(horizon, &mut Ignore).unwrap();
+            engine.take_signals(&mut signals);
+        }
+        let (first, second) = (RequestId(0), RequestId(1));
+        assert_eq!(signals, [Signal::Ended(first), Signal::Prefilled(second), Signal::Ended(second)]);
+    }
+
+    #[test]
+    fn changes_show_when_their_pass_has_ended() {
+        let mut engine = Vllm::build(&EngineConfig::default(), WorkerId(0)).unwrap();
+        engine.watch_cache();
+        let prompt = Prompt::unique(3, 256);
+        engine.submit(Job { id: RequestId(0), prompt, output_tokens: 300 }, Nanos::ZERO);
+        engine.advance(Horizon { starts_before: Nanos(1), ends_by: Nanos::MAX }, &mut Ignore).unwrap();
+        let mut changes = Vec::new();
+        engine.take_changes(Nanos(1), &mut changes);
+        assert!(changes.is_empty(), "the prompt's pass is in flight");
+        engine.take_changes(engine.boundary, &mut changes);
+        assert_eq!(changes.iter().map(|change| change.slots.count_ones()).sum::<u32>(), 4);
+    }
+}

@@ -254,3 +254,6 @@ impl Router for KvRouter {
         Some(self.admit(id, &prompt, now))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,8 @@
 //!
 //! What breaks them, tried by hand: dropping a completion (`conservation`), counting a recomputed block as
 //! reused (`tokens`), letting a lookup take the block of the last token (`reuse`), stamping a completion with
-//! the start of its pass (`little`), advancing an uncoupled worker past its next arrival (`coupling`).
+//! the start of its pass (`little`), advancing an uncoupled worker past its next arrival (`coupling`), holding
+//! requests back in the router of a single worker (`one_worker`).
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 use wavetank_model::{Nanos, Opening, Request, Result, ServeEvent, SessionId, Sink, Workload};
 use wavetank_report::{Record, Records, Serving, Summary};
+use wavetank_sim::routers::{self, KvConfig};
 use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Outcome, Plan, PreemptionMode};
 use wavetank_trace::{Input, Options, Starts, requests};
 
@@ -92,11 +94,13 @@ fn load() -> impl Strategy<Value = Load> {
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    (engine(), load(), 1u32..4, proptest::option::weighted(0.3, 0u64..2_000)).prop_map(
-        |(engine, load, num_workers, cap_ms)| Plan {
+    let router = 0..routers::ALL.len();
+    (engine(), load(), 1u32..4, proptest::option::weighted(0.3, 0u64..2_000), router).prop_map(
+        |(engine, load, num_workers, cap_ms, router)| Plan {
             engine,
             num_workers,
-            router_mode: "round_robin".to_owned(),
+            router_mode: routers::ALL[router].name.to_owned(),
+            router_config: KvConfig::default(),
             load,
             max_sim_time: cap_ms.map(|ms| Nanos(ms * 1_000_000)),
             seed: 42,
@@ -106,8 +110,15 @@ fn plan() -> impl Strategy<Value = Plan> {
 
 fn huge(load: Load) -> Plan {
     let engine = EngineConfig { block_size: 8, num_gpu_blocks: 100_000, ..EngineConfig::default() };
-    let router_mode = "round_robin".to_owned();
-    Plan { engine, num_workers: 1, router_mode, load, max_sim_time: None, seed: 42 }
+    Plan {
+        engine,
+        num_workers: 1,
+        router_mode: "round_robin".to_owned(),
+        router_config: KvConfig::default(),
+        load,
+        max_sim_time: None,
+        seed: 42,
+    }
 }
 
 /// Everything the laws look at.
@@ -219,7 +230,7 @@ proptest! {
     fn tokens(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
         let text = trace(&shapes);
         let (summary, outcome) = summarise(&Plan { max_sim_time: None, ..plan }, &text);
-        let computed = outcome.work.prompt_tokens;
+        let computed = outcome.total().prompt_tokens;
         if summary.counts.rejected_total() == 0 {
             prop_assert!(summary.first_reused_tokens + computed >= summary.input_tokens);
             if summary.counts.preemptions == 0 {
@@ -258,8 +269,26 @@ proptest! {
     }
 
     #[test]
+    fn one_worker(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
+        let text = trace(&shapes);
+        let results = routers::ALL.iter().map(|router| {
+            let plan = Plan { num_workers: 1, router_mode: router.name.to_owned(), ..plan.clone() };
+            let (watched, _) = run(&plan, workload(&plan, &text).as_mut());
+            // What a router believed is its own business; what happened is not.
+            let beliefs_aside = |record: Record| Record {
+                decode_route_overlap_tokens: None,
+                routing_history: Vec::new(),
+                ..record
+            };
+            watched.records.sorted().map(beliefs_aside).collect::<Vec<_>>()
+        });
+        let results: Vec<_> = results.collect();
+        prop_assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+
+    #[test]
     fn coupling(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
-        let plan = Plan { load: Load::Schedule, ..plan };
+        let plan = Plan { load: Load::Schedule, router_mode: "round_robin".to_owned(), ..plan };
         let text = trace(&single_turns(shapes));
         let (alone, _) = run(&plan, workload(&plan, &text).as_mut());
         let (together, _) = run(&plan, &mut Coupled(workload(&plan, &text)));

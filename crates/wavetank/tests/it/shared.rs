@@ -1,9 +1,10 @@
 //! Checks against the public Mooncake trace, where the shared data lies beside the checkout.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
-use wavetank::{Observer, Plan, ReplayArgs, Replayed, Unwatched, replay};
+use wavetank::ReplayArgs;
+
+use crate::drive::run;
 
 fn conversation() -> Option<String> {
     let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -11,21 +12,16 @@ fn conversation() -> Option<String> {
     trace.exists().then(|| trace.display().to_string())
 }
 
-fn run(trace: String, args: ReplayArgs) -> Replayed {
-    let plan = Plan::of(&ReplayArgs { trace_files: vec![trace], ..args }).unwrap();
-    let stop = AtomicBool::new(false);
-    replay(&plan, Observer { watch: &mut Unwatched, stop: &stop, records: false }).unwrap()
-}
-
 #[test]
 fn a_cache_without_end_reaches_the_reuse_bound() {
     let Some(trace) = conversation() else { return };
     let args = ReplayArgs {
+        trace_files: vec![trace],
         replay_concurrency: Some(1),
         extra_engine_args: Some(r#"{"num_gpu_blocks":10000000,"block_size":64}"#.to_owned()),
         ..ReplayArgs::default()
     };
-    let summary = run(trace, args).summary;
+    let summary = run(&args).0.summary;
     // data/README.md: 144,793,823 input and 4,122,048 output tokens, of which 0.37359 can be reused.
     assert_eq!((summary.input_tokens, summary.output_tokens), (144_793_823, 4_122_048));
     assert_eq!(summary.counts.completed, 12_031);
@@ -35,7 +31,8 @@ fn a_cache_without_end_reaches_the_reuse_bound() {
 #[test]
 fn most_passes_are_advanced_in_runs() {
     let Some(trace) = conversation() else { return };
-    let work = run(trace, ReplayArgs { num_workers: Some(8), ..ReplayArgs::default() }).outcome.work;
+    let args = ReplayArgs { trace_files: vec![trace], num_workers: Some(8), ..ReplayArgs::default() };
+    let work = run(&args).0.outcome.total();
     let share = work.advanced_passes as f64 / (work.advanced_passes + work.stepped_passes) as f64;
     assert!(share >= 0.8, "{share}");
 }

@@ -1,45 +1,14 @@
 //! Acceptance cases R2 to R9 of spec/replay.md 11, and the (run) numbers of spec/engine.md 15.
 
-use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
-use wavetank::{Observer, Plan, ReplayArgs, Replayed, Unwatched, replay};
+use wavetank::{Observer, Plan, ReplayArgs, replay};
 use wavetank_report::Record;
+
+use crate::drive::{engine, run, run_trace, synthetic, totals};
 
 /// Engine F of the acceptance cases.
 const F: &str = r#"{"block_size":64,"speedup_ratio":1000}"#;
-
-fn run(args: &ReplayArgs) -> (Replayed, Vec<Record>) {
-    let plan = Plan::of(args).unwrap();
-    let stop = AtomicBool::new(false);
-    let mut replayed = replay(&plan, Observer { watch: &mut Unwatched, stop: &stop, records: true }).unwrap();
-    let records = replayed.records.take().unwrap().sorted().collect();
-    (replayed, records)
-}
-
-fn run_trace(lines: &[&str], args: ReplayArgs) -> (Replayed, Vec<Record>) {
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(lines.join("\n").as_bytes()).unwrap();
-    run(&ReplayArgs { trace_files: vec![file.path().display().to_string()], ..args })
-}
-
-fn engine(json: &str) -> ReplayArgs {
-    ReplayArgs { extra_engine_args: Some(json.to_owned()), ..ReplayArgs::default() }
-}
-
-fn synthetic(input: u32, output: u32, count: u32) -> ReplayArgs {
-    ReplayArgs {
-        input_tokens: Some(input),
-        output_tokens: Some(output),
-        request_count: Some(count),
-        ..ReplayArgs::default()
-    }
-}
-
-fn totals(replayed: &Replayed) -> (u64, u64, u64) {
-    let summary = &replayed.summary;
-    (summary.counts.completed, summary.input_tokens, summary.output_tokens)
-}
 
 const SESSIONS: [&str; 4] = [
     r#"{"session_id":"a","timestamp":0,"input_length":64,"output_length":2,"hash_ids":[1]}"#,
@@ -82,8 +51,7 @@ fn r6_round_robin_in_order_of_arrival() {
         format!(r#"{{"timestamp":{ms},"input_length":10,"output_length":{},"hash_ids":[{id}]}}"#, 2 + id % 2)
     };
     let rows = [row(100, 0), row(100, 1), row(101, 2), row(101, 3)];
-    let lines: Vec<&str> = rows.iter().map(String::as_str).collect();
-    let (replayed, records) = run_trace(&lines, ReplayArgs { num_workers: Some(2), ..engine(F) });
+    let (replayed, records) = run_trace(&rows, ReplayArgs { num_workers: Some(2), ..engine(F) });
     let placed: Vec<_> = records.iter().map(|r| (r.arrival_time_ms, r.decode_worker_idx.unwrap())).collect();
     assert_eq!(placed, [(0.0, 0), (0.0, 1), (1.0, 0), (1.0, 1)]);
     assert_eq!(totals(&replayed), (4, 40, 10));
@@ -96,9 +64,8 @@ fn r7_the_third_request_takes_the_first_free_place() {
         .enumerate()
         .map(|(id, output)| format!(r#"{{"input_length":64,"output_length":{output},"hash_ids":[{id}]}}"#))
         .collect();
-    let lines: Vec<&str> = rows.iter().map(String::as_str).collect();
     let args = ReplayArgs { replay_concurrency: Some(2), num_workers: Some(2), ..engine("{}") };
-    let (_, records) = run_trace(&lines, args);
+    let (_, records) = run_trace(&rows, args);
     assert_eq!(records[2].arrival_time_ms, records[0].last_token_ms.unwrap());
     assert_eq!(most_in_flight(&records), 2);
 }
@@ -144,12 +111,11 @@ fn r9_a_time_cap_ends_the_run() {
             format!(r#"{{"timestamp":{},"input_length":64,"output_length":2,"hash_ids":[{i}]}}"#, i * 1000)
         })
         .collect();
-    let lines: Vec<&str> = rows.iter().map(String::as_str).collect();
-    let (replayed, _) = run_trace(&lines, ReplayArgs { max_sim_time_seconds: Some(2.5), ..engine("{}") });
+    let (replayed, _) = run_trace(&rows, ReplayArgs { max_sim_time_seconds: Some(2.5), ..engine("{}") });
     assert_eq!((replayed.summary.counts.arrived, replayed.summary.counts.completed), (3, 3));
     // The third needs 17.5 + 5.7 ms: at 2.02 s it has its first token, but has not ended.
     let (replayed, records) =
-        run_trace(&lines, ReplayArgs { max_sim_time_seconds: Some(2.02), ..engine("{}") });
+        run_trace(&rows, ReplayArgs { max_sim_time_seconds: Some(2.02), ..engine("{}") });
     assert_eq!((replayed.summary.counts.arrived, replayed.summary.counts.completed), (3, 2));
     assert_eq!((replayed.summary.counts.in_flight(), records.len()), (1, 2));
     assert!(replayed.warnings.iter().any(|warning| warning.contains("1 requests had not ended")));
@@ -202,7 +168,7 @@ fn the_first_token_comes_out_of_the_prompt_pass() {
 fn a_full_hit_computes_the_last_block_again() {
     let lines = [0, 1000]
         .map(|ms| format!(r#"{{"timestamp":{ms},"input_length":128,"output_length":2,"hash_ids":[1]}}"#));
-    let (replayed, records) = run_trace(&[&lines[0], &lines[1]], engine("{}"));
+    let (replayed, records) = run_trace(&lines, engine("{}"));
     close(records[1].ttft_ms.unwrap(), 17.474_885);
     close(replayed.summary.reused_ratio(), 0.25);
 }

@@ -1,0 +1,104 @@
+//! Where the time to the first token went, and which workers were hot.
+
+use serde_json::{Value, json};
+use wavetank_model::Nanos;
+
+use crate::Distribution;
+
+/// The parts of a request's time, over completed requests with tokens. The first four add up to the time to
+/// the first token.
+#[derive(Clone, Debug, Default)]
+pub struct Attribution {
+    /// Arrival to being sent to a worker.
+    pub router_queue_ms: Distribution,
+    /// Being sent to first admission.
+    pub engine_queue_ms: Distribution,
+    /// In passes that computed the prompt.
+    pub prefill_ms: Distribution,
+    /// Between admission and first token, in passes that computed nothing of it: starved or preempted.
+    pub first_token_wait_ms: Distribution,
+    /// First to last token.
+    pub decode_ms: Distribution,
+    /// By worker.
+    pub workers: Vec<WorkerShare>,
+}
+
+/// What one worker had of the load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkerShare {
+    /// Requests sent to it.
+    pub requests: u64,
+    /// Requests it completed with tokens.
+    pub completed: u64,
+    /// Prompt tokens it computed.
+    pub prompt_tokens: u64,
+    /// Prompt tokens found in its cache at first admission.
+    pub reused_tokens: u64,
+    /// Tokens it generated for completed requests.
+    pub output_tokens: u64,
+    /// Sum of their times to first token.
+    pub ttft_ms_sum: f64,
+    /// Time it spent in passes.
+    pub busy: Nanos,
+}
+
+impl WorkerShare {
+    /// Part of `duration` it spent in passes.
+    pub fn busy_share(&self, duration: Nanos) -> f64 {
+        self.busy.as_seconds() / duration.as_seconds().max(1e-9)
+    }
+
+    fn mean_ttft_ms(&self) -> f64 {
+        self.ttft_ms_sum / (self.completed.max(1) as f64)
+    }
+}
+
+impl Attribution {
+    /// The parts of the time to the first token, in order.
+    pub fn ttft_parts(&self) -> [(&'static str, &Distribution); 4] {
+        [
+            ("router_queue_ms", &self.router_queue_ms),
+            ("engine_queue_ms", &self.engine_queue_ms),
+            ("prefill_ms", &self.prefill_ms),
+            ("first_token_wait_ms", &self.first_token_wait_ms),
+        ]
+    }
+
+    /// The busiest and the least busy worker.
+    pub fn extremes(&self) -> Option<(usize, usize)> {
+        let by_busy = |&a: &usize, &b: &usize| self.workers[a].busy.cmp(&self.workers[b].busy);
+        let numbers = 0..self.workers.len();
+        Some((numbers.clone().max_by(by_busy)?, numbers.min_by(by_busy)?))
+    }
+
+    /// As it stands in a report.
+    pub fn json(&self, duration: Nanos) -> Value {
+        let ttft: f64 = self.ttft_parts().iter().map(|(_, part)| part.mean).sum();
+        let part = |values: &Distribution| {
+            let share = if ttft > 0.0 { values.mean / ttft } else { 0.0 };
+            json!({
+                "mean": values.mean, "median": values.median, "p90": values.p90, "p99": values.p99,
+                "share_of_mean_ttft": share,
+            })
+        };
+        let ttft_parts: serde_json::Map<String, Value> =
+            self.ttft_parts().iter().map(|(name, values)| ((*name).to_owned(), part(values))).collect();
+        let workers: Vec<Value> =
+            (0..).zip(&self.workers).map(|(number, share)| worker(number, share, duration)).collect();
+        json!({ "ttft": ttft_parts, "mean_decode_ms": self.decode_ms.mean, "workers": workers })
+    }
+}
+
+fn worker(number: u32, share: &WorkerShare, duration: Nanos) -> Value {
+    json!({
+        "worker": number,
+        "requests": share.requests,
+        "completed": share.completed,
+        "computed_prompt_tokens": share.prompt_tokens,
+        "reused_prompt_tokens": share.reused_tokens,
+        "output_tokens": share.output_tokens,
+        "busy_ms": share.busy.as_ms(),
+        "busy_share": share.busy_share(duration),
+        "mean_ttft_ms": share.mean_ttft_ms(),
+    })
+}
