@@ -24,13 +24,16 @@ struct Cli {
 enum Verb {
     /// Replay a request trace or a synthetic load through simulated engines.
     Replay(Box<cmd::replay::Flags>),
-    /// List formats, engines, routers, timing models and engine arguments.
+    /// Compare two reports, and fail where one got worse.
+    Compare(cmd::compare::Flags),
+    /// List formats, engines, routers, queue policies, timing models and their arguments.
     List(cmd::list::Flags),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Replay(flags) => cmd::replay::run(*flags),
+        Verb::Compare(flags) => cmd::compare::run(&flags),
         Verb::List(flags) => cmd::list::run(&flags),
     };
     result.unwrap_or_else(|error| {

@@ -6,6 +6,7 @@
 
 mod attribution;
 pub mod collectors;
+pub mod compare;
 mod histogram;
 pub mod render;
 mod statistics;

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub(crate) mod compare;
 pub(crate) mod list;
 pub(crate) mod replay;
 mod replay_flags;

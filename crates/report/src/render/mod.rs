@@ -1,4 +1,5 @@
 //! Numbers as text.
 
+pub mod comparison;
 pub mod json;
 pub mod table;

@@ -64,7 +64,7 @@ pub fn bottleneck(summary: &Summary) -> String {
 }
 
 /// A table whose first column is left-justified, the others right.
-fn framed(columns: &[&str]) -> Table {
+pub(super) fn framed(columns: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(FRAME).set_header(columns);
     for column in table.column_iter_mut().skip(1) {
