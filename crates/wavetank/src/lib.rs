@@ -11,10 +11,12 @@ mod keys;
 mod plan;
 mod replay;
 mod router_args;
+mod seeds;
 mod verdict;
 
 pub use args::ReplayArgs;
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
+pub use seeds::replay_seeds;
 pub use wavetank_model::{Error, ErrorKind, Result};
 pub use wavetank_sim::ConcurrencyUnit;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use wavetank::{Error, Observer, Plan, Replayed, Result, replay};
+use wavetank::{Error, Observer, Plan, Replayed, Result, replay, replay_seeds};
 use wavetank_report::render;
 
 use super::replay_flags::ReplayFlags;
@@ -27,6 +27,9 @@ pub(crate) struct Flags {
     /// Write one JSON line per request that ended.
     #[arg(long, value_name = "FILE", alias = "report-jsonl", help_heading = "Output")]
     per_request_jsonl: Option<PathBuf>,
+    /// Run this many consecutive seeds in parallel and report the spread of every metric.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: Option<u32>,
     /// Say how the simulation was done.
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
@@ -40,7 +43,13 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let stop = stop_on_interrupt()?;
     let mut progress = Progress::start();
     let records = flags.per_request_jsonl.is_some();
-    let replayed = replay(&plan, Observer { watch: &mut progress, stop: &stop, records })?;
+    let replayed = match flags.seeds {
+        Some(_) if records => {
+            return Err(Error::usage("cannot be combined with --per-request-jsonl").at("--seeds"));
+        }
+        Some(count) => replay_seeds(&plan, count, &stop)?,
+        None => replay(&plan, Observer { watch: &mut progress, stop: &stop, records })?,
+    };
     drop(progress);
     let report = output::report_path(flags.report_json.as_deref());
     let interrupted = replayed.outcome.interrupted;
@@ -89,7 +98,7 @@ fn summary(replayed: &Replayed, report: &Path) -> String {
         "{title}\n{}\n{}Wall Time (ms): {:.2}\nPrefix Cache Reused Ratio: {:.4}\n\
          First Admission Prefix Cache Reused Ratio: {:.4}\nSaved full report to: {}\n",
         render::table::serving(numbers),
-        render::table::bottleneck(numbers),
+        render::table::bottleneck(numbers) + &render::table::seeds(&replayed.report),
         replayed.wall_seconds * 1000.0,
         numbers.reused_ratio(),
         numbers.first_reused_ratio(),

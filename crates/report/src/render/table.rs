@@ -1,6 +1,7 @@
 //! The summary table on standard output (spec/replay.md 1.4).
 
 use comfy_table::{CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
+use serde_json::Value;
 
 use crate::{Distribution, Summary};
 
@@ -61,6 +62,22 @@ pub fn bottleneck(summary: &Summary) -> String {
         text += &format!("Busiest worker: {}, least busy: {}\n", worker(most), worker(least));
     }
     text
+}
+
+/// How far the usual metrics lie apart over seeds; nothing when there was one run only.
+pub fn seeds(report: &Value) -> String {
+    let (Some(seeds), metrics) = (report["seeds"]["values"].as_array(), &report["seeds"]["metrics"]) else {
+        return String::new();
+    };
+    let mut table = framed(&["Over seeds", "mean", "min", "max", "spread %"]);
+    for name in
+        ["mean_ttft_ms", "p99_ttft_ms", "mean_itl_ms", "mean_e2e_latency_ms", "output_throughput_tok_s"]
+    {
+        let [mean, min, max] = ["mean", "min", "max"].map(|key| metrics[name][key].as_f64().unwrap_or(0.0));
+        let spread = if mean == 0.0 { 0.0 } else { (max - min) * 100.0 / mean };
+        table.add_row([name.to_owned(), number(mean), number(min), number(max), number(spread)]);
+    }
+    format!("{} seeds; the table above is the first\n{table}\n", seeds.len())
 }
 
 /// A table whose first column is left-justified, the others right.

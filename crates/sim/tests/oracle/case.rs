@@ -7,6 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::json;
 use wavetank_model::{Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
+use wavetank_sim::routers::KvConfig;
 use wavetank_sim::timing::TimingConfig;
 use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode};
 
@@ -112,8 +113,15 @@ impl Case {
             LoadCase::Schedule => Load::Schedule,
             LoadCase::Closed { concurrency, unit } => Load::Closed { concurrency, unit },
         };
-        let router_mode = "round_robin".to_owned();
-        Plan { engine, num_workers: self.workers, router_mode, load, max_sim_time: None, seed: 42 }
+        Plan {
+            engine,
+            num_workers: self.workers,
+            router_mode: "round_robin".to_owned(),
+            router_config: KvConfig::default(),
+            load,
+            max_sim_time: None,
+            seed: 42,
+        }
     }
 
     pub(crate) fn workload(&self) -> InMemory<'_> {
