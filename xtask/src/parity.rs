@@ -14,7 +14,7 @@ const SCRIPT: &str = "../shared/tools/parity";
 const GOLDEN: &str = "../shared/data/golden";
 
 /// Case files that are run, without `.json`.
-const GROUPS: &[&str] = &["replay_engine", "replay_sessions"];
+const GROUPS: &[&str] = &["replay_engine", "replay_router", "replay_sessions"];
 
 /// A case is left out when one of its arguments contains the marker.
 struct Skip {
@@ -25,7 +25,6 @@ struct Skip {
 /// The first row that fits gives the reason; a row goes when its feature comes.
 const SKIPPED: &[Skip] = &[
     Skip { marker: "--prefill-engine-args", why: "no disaggregated replay yet" },
-    Skip { marker: "kv_router", why: "no KV-aware router yet" },
     Skip { marker: r#""engine_type":"sglang""#, why: "no SGLang engine yet" },
 ];
 

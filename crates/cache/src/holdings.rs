@@ -310,12 +310,34 @@ mod tests {
         ]
     }
 
+    type Running = Vec<(u8, Vec<BlockKey>, Claim)>;
+
+    /// The same answers from lists of keys.
+    fn check(holdings: &Holdings, cached: &[Vec<BlockKey>], running: &Running) -> Result<(), TestCaseError> {
+        let mut overlaps = [Overlap::default(); 3];
+        let mine = |worker: u8| running.iter().filter(move |run| run.0 == worker).flat_map(|run| &run.1);
+        for family in 0..3 {
+            holdings.overlaps(keys(family, 5, 12), &mut overlaps);
+            for worker in 0..3u8 {
+                let in_cache = keys(family, 5, 12).take_while(|key| cached[worker as usize].contains(key));
+                let live = keys(family, 5, 12).take_while(|key| mine(worker).any(|held| held == key));
+                let expected = Overlap { cached: in_cache.count() as u32, live: live.count() as u32 };
+                prop_assert_eq!(overlaps[worker as usize], expected);
+            }
+        }
+        for worker in 0..3u8 {
+            let distinct: std::collections::BTreeSet<_> = mine(worker).collect();
+            prop_assert_eq!(holdings.live_blocks(WorkerId(worker.into())) as usize, distinct.len());
+        }
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn agrees_with_lists_of_keys(steps in proptest::collection::vec(step(), 0..80)) {
             let mut holdings = Holdings::of(3);
             let mut cached: Vec<Vec<BlockKey>> = vec![Vec::new(); 3];
-            let mut running: Vec<(u8, Vec<BlockKey>, Claim)> = Vec::new();
+            let mut running: Running = Vec::new();
             for step in steps {
                 match step {
                     Step::Store(worker, family, length) => for key in keys(family, 5, length) {
@@ -337,23 +359,7 @@ mod tests {
                         holdings.release(claim);
                     },
                 }
-                let mut overlaps = [Overlap::default(); 3];
-                for family in 0..3 {
-                    holdings.overlaps(keys(family, 5, 12), &mut overlaps);
-                    for worker in 0..3u8 {
-                        let live = |key: &BlockKey| running.iter().any(|(w, held, _)| *w == worker && held.contains(key));
-                        let depth = |has: &dyn Fn(&BlockKey) -> bool| keys(family, 5, 12).take_while(|key| has(key)).count();
-                        let in_cache = depth(&|key| cached[worker as usize].contains(key));
-                        let expected = Overlap { cached: in_cache as u32, live: depth(&live) as u32 };
-                        prop_assert_eq!(overlaps[worker as usize], expected);
-                    }
-                }
-                for worker in 0..3u8 {
-                    let mut distinct: Vec<_> = running.iter().filter(|r| r.0 == worker).flat_map(|r| &r.1).collect();
-                    distinct.sort_unstable();
-                    distinct.dedup();
-                    prop_assert_eq!(holdings.live_blocks(WorkerId(worker.into())) as usize, distinct.len());
-                }
+                check(&holdings, &cached, &running)?;
             }
             for (_, _, claim) in running {
                 holdings.release(claim);

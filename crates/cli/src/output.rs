@@ -32,6 +32,19 @@ pub(crate) fn report_path(given: Option<&Path>) -> PathBuf {
     }
 }
 
+/// Refuses output that would overwrite the input or other output.
+pub(crate) fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    for (position, (flag, path)) in files.iter().enumerate().skip(1) {
+        if let Some((other, _)) = files[..position].iter().find(|(_, other)| real(other) == real(path)) {
+            return Err(
+                Error::usage(format!("is the same file as {other}")).at(format!("{flag} {}", path.display()))
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Creates `path` and the directories above it, lets `content` fill it.
 pub(crate) fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let written = match path.parent() {

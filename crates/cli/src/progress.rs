@@ -1,5 +1,7 @@
 //! A progress bar on standard error, for runs longer than a second on a terminal.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,6 +14,7 @@ const STRIDE: u64 = 256;
 
 /// Counts requests that ended.
 pub(crate) struct Progress {
+    loaded: Arc<AtomicBool>,
     expected: u64,
     ended: u64,
     started: Instant,
@@ -19,9 +22,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Out of `expected` requests, which may be set later.
-    pub(crate) fn start() -> Self {
-        Self { expected: 0, ended: 0, started: Instant::now(), bar: None }
+    /// Starts counting; `loaded` is raised when the workload is there.
+    pub(crate) fn start(loaded: Arc<AtomicBool>) -> Self {
+        Self { loaded, expected: 0, ended: 0, started: Instant::now(), bar: None }
     }
 
     fn advance(&mut self) {
@@ -54,6 +57,7 @@ impl Sink<ServeEvent<'_>> for Progress {
 
 impl Watch for Progress {
     fn expect(&mut self, requests: u64) {
+        self.loaded.store(true, Ordering::Relaxed);
         self.expected = requests;
     }
 }

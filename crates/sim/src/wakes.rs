@@ -26,6 +26,11 @@ impl Wakes {
         self.heap.extend(wake.map(|at| Reverse((at, worker))));
     }
 
+    /// Whether a worker wants to be looked at.
+    pub(crate) fn is_set(&self, worker: WorkerId) -> bool {
+        self.current[worker.index()].is_some()
+    }
+
     /// The earliest wake time.
     pub(crate) fn next(&mut self) -> Option<Nanos> {
         while let Some(&Reverse((at, worker))) = self.heap.peek() {

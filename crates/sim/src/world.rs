@@ -217,11 +217,14 @@ impl<'r, 's> World<'r, 's> {
         Ok(())
     }
 
-    /// Brings every worker up to now and shows the router what their caches hold.
+    /// Brings every working worker up to now and shows the router what their caches hold.
     fn show_caches(&mut self) -> Result<()> {
-        for id in 0..self.workers.len() as u32 {
-            self.advance(WorkerId(id), self.now)?;
-            self.show_cache(WorkerId(id));
+        for id in (0..self.workers.len() as u32).map(WorkerId) {
+            // A worker without a wake is idle, and was shown when its last pass ended.
+            if self.wakes.is_set(id) {
+                self.advance(id, self.now)?;
+                self.show_cache(id);
+            }
         }
         Ok(())
     }

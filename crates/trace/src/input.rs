@@ -64,7 +64,8 @@ impl Input {
 }
 
 fn open_file(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(|error| Error::io(path, error))?;
+    let file = File::open(path)
+        .map_err(|error| Error::io(path, error).hint("name a trace file, or - for standard input"))?;
     if file.metadata().is_ok_and(|meta| meta.is_dir()) {
         return Err(Error::input("is a directory").at(path.display().to_string()).hint("name a trace file"));
     }

@@ -72,11 +72,15 @@ proptest! {
     }
 
     #[test]
-    fn damaged_values(field in 0usize..9, value in "-?[0-9]{1,22}(\\.[0-9]{1,3})?(e[0-9]{1,3})?|null|\"x\"|\\[\\]") {
-        let keys = ["timestamp", "delay", "input_length", "output_length", "hash_ids", "priority",
-            "strict_priority", "session_id", "output_token_ids"];
-        let row = format!("{{\"timestamp\":1,\"hash_ids\":[1],\"output_length\":1,\"{}\":{value}}}\n", keys[field]);
-        read(row.replacen("\"timestamp\":1,", if field == 0 { "" } else { "\"timestamp\":1," }, 1).as_bytes(),
-            Starts::Scheduled { speedup: 1.0 })?;
+    fn damaged_values(field in 0..KEYS.len(), value in VALUE) {
+        let key = KEYS[field];
+        let start = if key == "timestamp" { "" } else { "\"timestamp\":1," };
+        let row = format!("{{{start}\"hash_ids\":[1],\"output_length\":1,\"{key}\":{value}}}\n");
+        read(row.as_bytes(), Starts::Scheduled { speedup: 1.0 })?;
     }
 }
+
+const KEYS: [&str; 7] =
+    ["timestamp", "delay", "input_length", "priority", "strict_priority", "session_id", "output_token_ids"];
+
+const VALUE: &str = "-?[0-9]{1,22}(\\.[0-9]{1,3})?(e[0-9]{1,3})?|null|\"x\"|\\[\\]";

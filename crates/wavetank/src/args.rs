@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use wavetank_sim::ConcurrencyUnit;
 
 /// The flags of `wavetank replay`, by their names; `None` and `false` were not typed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[allow(
     missing_docs,
     reason = "each field is the flag of the same name, described by the command line's help"

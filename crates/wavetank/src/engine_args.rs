@@ -5,6 +5,7 @@ use wavetank_model::{Error, Result, find};
 use wavetank_sim::timing::{self, TimingConfig};
 use wavetank_sim::{EngineConfig, PreemptionMode, engines, queues};
 
+use crate::json_arg::JsonArg;
 use crate::keys::{
     self, Table, at_least_one, boolean, bound, fraction, inert, limit, not_negative, object, only, port,
     sets, text, uint, unavailable,
@@ -12,12 +13,12 @@ use crate::keys::{
 
 type Key = keys::Key<EngineConfig>;
 
-const TABLE: Table<EngineConfig> = Table { flag: "--extra-engine-args", kind: "engine-args", keys: KEYS };
+const TABLE: Table<EngineConfig> = Table { kind: "engine-args", keys: KEYS };
 
 /// Builds the engine from typed arguments; warnings go to `notes`.
-pub(crate) fn engine(args: &Map<String, Value>, notes: &mut Vec<String>) -> Result<EngineConfig> {
+pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineConfig> {
     let mut config = EngineConfig::default();
-    TABLE.read(args, &mut config, notes)?;
+    TABLE.read(typed, &mut config, notes)?;
     Ok(config)
 }
 
@@ -198,11 +199,12 @@ fn transfer_mode(value: &Value) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json_arg;
 
     fn parse(json: &str) -> (Result<EngineConfig>, Vec<String>) {
         let mut notes = Vec::new();
-        let args: Map<String, Value> = serde_json::from_str(json).unwrap();
-        (engine(&args, &mut notes), notes)
+        let typed = json_arg::read("--extra-engine-args", Some(json)).unwrap();
+        (engine(&typed, &mut notes), notes)
     }
 
     fn message(json: &str) -> String {

@@ -5,6 +5,8 @@
 use serde_json::{Map, Value};
 use wavetank_model::{Described, Error, ErrorKind, Result};
 
+use crate::json_arg::JsonArg;
+
 /// A key of a configuration `C`.
 pub(crate) struct Key<C> {
     /// As written in JSON.
@@ -83,8 +85,6 @@ pub(crate) const fn unavailable<C>(name: &'static str, what: &'static str) -> Ke
 
 /// A table of keys and where it is used.
 pub(crate) struct Table<C: 'static> {
-    /// The flag the object is given with.
-    pub(crate) flag: &'static str,
     /// The kind under which `wavetank list` shows it.
     pub(crate) kind: &'static str,
     /// Its rows.
@@ -93,50 +93,40 @@ pub(crate) struct Table<C: 'static> {
 
 impl<C> Table<C> {
     /// Enters `object` into `config`; warnings go to `notes`.
-    pub(crate) fn read(
-        &self,
-        object: &Map<String, Value>,
-        config: &mut C,
-        notes: &mut Vec<String>,
-    ) -> Result<()> {
+    pub(crate) fn read(&self, typed: &JsonArg, config: &mut C, notes: &mut Vec<String>) -> Result<()> {
         let mut findings = Vec::new();
-        for (name, value) in object {
+        for (name, value) in &typed.object {
             let result = match self.keys.iter().find(|key| key.name == name) {
                 None => Err(format!("unknown key \"{name}\"")),
                 Some(key) => {
-                    let applied = self.apply(key, value, config, notes);
-                    applied.map_err(|finding| format!("\"{name}\": {finding}"))
+                    let applied = apply(key, value, config);
+                    applied
+                        .map(|note| notes.extend(note.map(|note| format!("{}: {note}", typed.place))))
+                        .map_err(|finding| format!("\"{name}\": {finding}"))
                 }
             };
             findings.extend(result.err());
         }
         match Error::of_all(ErrorKind::Usage, "wrong keys or values", &findings) {
-            Some(error) => {
-                Err(error.at(self.flag).hint(format!("`wavetank list {} -v` shows every key", self.kind)))
-            }
+            Some(error) => Err(error
+                .at(typed.place.clone())
+                .hint(format!("`wavetank list {} -v` shows every key", self.kind))),
             None => Ok(()),
         }
     }
+}
 
-    fn apply(
-        &self,
-        key: &Key<C>,
-        value: &Value,
-        config: &mut C,
-        notes: &mut Vec<String>,
-    ) -> Result<(), String> {
-        if value.is_null() && key.null != Null::Value {
-            return if key.null == Null::Absent { Ok(()) } else { Err("must not be null".to_owned()) };
-        }
-        match key.effect {
-            Effect::Sets(set) => set(config, value),
-            Effect::Only(check) => check(value),
-            Effect::Unavailable(what) => Err(format!("{what} is not available in this release")),
-            Effect::Inert(check, why) => {
-                check(value)?;
-                notes.push(format!("{}: \"{}\" has no effect: {why}", self.flag, key.name));
-                Ok(())
-            }
+/// Enters one key; a note says that it changed nothing.
+fn apply<C>(key: &Key<C>, value: &Value, config: &mut C) -> Result<Option<String>, String> {
+    if value.is_null() && key.null != Null::Value {
+        return if key.null == Null::Absent { Ok(None) } else { Err("must not be null".to_owned()) };
+    }
+    match key.effect {
+        Effect::Sets(set) => set(config, value).map(|()| None),
+        Effect::Only(check) => check(value).map(|()| None),
+        Effect::Unavailable(what) => Err(format!("{what} is not available in this release")),
+        Effect::Inert(check, why) => {
+            check(value).map(|()| Some(format!("\"{}\" has no effect: {why}", key.name)))
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use wavetank_model::{Error, Nanos, Result, find};
 use wavetank_report::Sla;
 use wavetank_sim::routers::{self, KvConfig};
@@ -13,8 +13,9 @@ use wavetank_trace::synth::Synthetic;
 use wavetank_trace::synth::arrival::Process;
 
 use crate::args::ReplayArgs;
-use crate::verdict::{above_zero, fraction, not_negative, positive, unavailable};
-use crate::{engine_args, json_arg, router_args};
+use crate::json_arg::{self, JsonArg};
+use crate::verdict::{above_zero, fraction, from_one_to, not_negative, positive, speed_ratio, unavailable};
+use crate::{engine_args, router_args};
 
 /// Everything a replay depends on. It is part of every report and can be run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,13 +57,17 @@ pub enum WorkloadPlan {
 /// Tokens per hash id in the public Mooncake traces.
 const MOONCAKE_BLOCK_SIZE: u32 = 512;
 const SEED: u64 = 42;
+/// More than any fleet; each costs memory.
+const MOST_WORKERS: u32 = 65_536;
+/// The simulated clock holds several.
+const CENTURY_MS: f64 = 3.2e12;
 
 impl Plan {
     /// Interprets the flags.
     pub fn of(args: &ReplayArgs) -> Result<Self> {
         refuse_foreign(args)?;
         let mut warnings = Vec::new();
-        let typed_engine = engine_object(args)?;
+        let typed_engine = engine_arguments(args)?;
         let engine = engine_args::engine(&typed_engine, &mut warnings)?;
         let workload = workload(args, &mut warnings)?;
         let router_mode = router_mode(args)?;
@@ -94,7 +99,8 @@ impl Plan {
     /// Reads a plan, or the plan inside a report.
     pub fn read(path: &Path) -> Result<Self> {
         let place = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::io(path, error).hint("--plan takes a report or a plan"))?;
         let invalid = |error: serde_json::Error| {
             Error::input(format!("not a plan: {error}"))
                 .at(place.clone())
@@ -107,9 +113,18 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The trace file, if there is one.
+    pub fn trace_path(&self) -> Option<&Path> {
+        match &self.workload {
+            WorkloadPlan::Trace { path, .. } if path != "-" => Some(Path::new(path)),
+            _ => None,
+        }
+    }
+
     /// The rules about values, whoever wrote them.
     fn check(&self) -> Result<()> {
         above_zero("--arrival-speedup-ratio", self.arrival_speedup_ratio)?;
+        speed_ratio("--arrival-speedup-ratio", self.arrival_speedup_ratio)?;
         for (flag, bound) in [
             ("--sla-ttft-ms", self.sla.ttft_ms),
             ("--sla-itl-ms", self.sla.itl_ms),
@@ -118,7 +133,7 @@ impl Plan {
             not_negative(flag, bound.unwrap_or(0.0))?;
         }
         let simulation = &self.simulation;
-        positive("--num-workers", simulation.num_workers)?;
+        from_one_to("--num-workers", simulation.num_workers, MOST_WORKERS)?;
         find("router", routers::ALL, &simulation.router_mode).map_err(|error| error.at("--router-mode"))?;
         if let Load::Closed { concurrency, .. } = simulation.load {
             positive("--replay-concurrency", concurrency)?;
@@ -131,7 +146,7 @@ impl Plan {
                 find("trace format", requests::ALL, format).map_err(|error| error.at("--trace-format"))?;
                 Ok(())
             }
-            WorkloadPlan::Synthetic(synthetic) => check_synthetic(synthetic),
+            WorkloadPlan::Synthetic(synthetic) => check_synthetic(synthetic, self.arrival_speedup_ratio),
         }
     }
 }
@@ -141,15 +156,16 @@ fn check_engine(engine: &EngineConfig) -> Result<()> {
     find("engine", engines::ALL, &engine.engine_type).map_err(|error| error.at(flag))?;
     let tokens = u64::from(engine.num_gpu_blocks) * u64::from(engine.block_size);
     if engine.block_size < 2 || engine.num_gpu_blocks == 0 || tokens > u64::from(u32::MAX) {
-        return Err(
-            Error::usage("\"block_size\" times \"num_gpu_blocks\" must be from 2 to 2^32 tokens").at(flag)
-        );
+        return Err(Error::usage(
+            "\"block_size\" times \"num_gpu_blocks\" must be from 2 to 2^32 - 1 tokens",
+        )
+        .at(flag));
     }
     for limit in [engine.max_num_seqs, engine.max_num_batched_tokens, engine.max_model_len] {
         positive(flag, limit.unwrap_or(1))?;
     }
-    not_negative(flag, engine.speedup_ratio)?;
-    not_negative(flag, engine.decode_speedup_ratio)?;
+    speed_ratio(flag, engine.speedup_ratio)?;
+    speed_ratio(flag, engine.decode_speedup_ratio)?;
     engine.timing.build().map(drop)
 }
 
@@ -169,7 +185,7 @@ fn check_router(config: &KvConfig) -> Result<()> {
     config.router_prefill_load_model.as_ref().map_or(Ok(()), |model| model.build().map(drop))
 }
 
-fn check_synthetic(load: &Synthetic) -> Result<()> {
+fn check_synthetic(load: &Synthetic, speedup: f64) -> Result<()> {
     positive("--input-tokens", load.input_tokens)?;
     positive("--output-tokens", load.output_tokens)?;
     positive("--request-count", load.request_count)?;
@@ -187,6 +203,15 @@ fn check_synthetic(load: &Synthetic) -> Result<()> {
     if u64::from(load.request_count) * u64::from(load.turns_per_session) > u64::from(u32::MAX) {
         return Err(Error::usage("more than 2^32 requests in all").at("--request-count"));
     }
+    let gap_ms = match load.arrivals {
+        Process::Constant { interval_ms } => interval_ms,
+        Process::Poisson { per_second } | Process::Gamma { per_second, .. } => 1000.0 / per_second,
+    };
+    let span_ms =
+        f64::from(load.request_count) * gap_ms + f64::from(load.turns_per_session) * load.inter_turn_delay_ms;
+    if span_ms / speedup > CENTURY_MS {
+        return Err(Error::usage("arrivals and pauses span more than a century").at("--arrival-interval-ms"));
+    }
     Ok(())
 }
 
@@ -199,8 +224,12 @@ fn refuse_foreign(args: &ReplayArgs) -> Result<()> {
     if args.model_name.is_some() {
         return refuse("--model-name", "it selects a profile of --router-policy-config");
     }
-    if args.planner_config.is_some() || args.benchmark_granularity.is_some() {
-        return refuse("--planner-config", "the reference's planner is a separate product");
+    let planner = [
+        ("--planner-config", args.planner_config.is_some()),
+        ("--benchmark-granularity", args.benchmark_granularity.is_some()),
+    ];
+    if let Some((flag, _)) = planner.iter().find(|(_, typed)| *typed) {
+        return refuse(flag, "the reference's planner is a separate product");
     }
     match args.replay_mode.as_deref().unwrap_or("offline") {
         "offline" => {}
@@ -210,9 +239,6 @@ fn refuse_foreign(args: &ReplayArgs) -> Result<()> {
                 .at("--replay-mode")
                 .hint("known: offline, online"));
         }
-    }
-    if let Some((flag, _)) = args.aic.first() {
-        return Err(unavailable(flag, "the \"aic\" prefill load model"));
     }
     Ok(())
 }
@@ -231,17 +257,17 @@ fn router_mode(args: &ReplayArgs) -> Result<String> {
 fn router_config(
     args: &ReplayArgs,
     router_mode: &str,
-    engine: &Map<String, Value>,
+    engine: &JsonArg,
     warnings: &mut Vec<String>,
 ) -> Result<KvConfig> {
-    let flag = "--router-config";
-    let typed = args.router_config.as_deref().map(|text| json_arg::object(flag, text)).transpose()?;
+    let typed = json_arg::read("--router-config", args.router_config.as_deref())?;
+    check_aic(args, router_mode, &typed)?;
     let mut notes = Vec::new();
-    let mut config = router_args::config(typed.as_ref().unwrap_or(&Map::new()), &mut notes)?;
-    let policy = engine.get("router_queue_policy").and_then(Value::as_str);
+    let mut config = router_args::config(&typed, &mut notes)?;
+    let policy = engine.object.get("router_queue_policy").and_then(Value::as_str);
     if router_mode != "kv_router" {
-        if typed.is_some() {
-            warnings.push(format!("{flag} has no effect: {router_mode} has nothing to configure"));
+        if args.router_config.is_some() {
+            warnings.push(format!("{} has no effect: {router_mode} has nothing to configure", typed.place));
         }
         if policy.is_some() {
             warnings.push(format!("\"router_queue_policy\" has no effect: {router_mode} has no queue"));
@@ -255,8 +281,31 @@ fn router_config(
     Ok(config)
 }
 
+/// The `--aic-*` flags and `"router_prefill_load_model": "aic"` of `kv_router` need each other.
+fn check_aic(args: &ReplayArgs, router_mode: &str, router: &JsonArg) -> Result<()> {
+    let model = router.object.get("router_prefill_load_model").and_then(Value::as_str);
+    let asked = model == Some("aic") && router_mode == "kv_router";
+    match (asked, args.aic.first()) {
+        (false, None) => Ok(()),
+        (false, Some((flag, _))) => Err(Error::usage("belongs to the \"aic\" prefill load model")
+            .at(*flag)
+            .hint("--router-mode kv_router --router-config '{\"router_prefill_load_model\": \"aic\"}'")),
+        (true, _) => {
+            let missing = ["--aic-backend", "--aic-system", "--aic-model-path"]
+                .into_iter()
+                .find(|needed| !args.aic.iter().any(|(flag, _)| flag == needed));
+            match missing {
+                Some(flag) => Err(Error::usage("is missing").at(flag).hint(
+                    "the \"aic\" prefill load model needs --aic-backend, --aic-system and --aic-model-path",
+                )),
+                None => Err(unavailable("--router-config", "the \"aic\" prefill load model")),
+            }
+        }
+    }
+}
+
 /// The typed engine arguments of aggregated replay.
-fn engine_object(args: &ReplayArgs) -> Result<Map<String, Value>> {
+fn engine_arguments(args: &ReplayArgs) -> Result<JsonArg> {
     let staged = [
         ("--prefill-engine-args", args.prefill_engine_args.is_some()),
         ("--decode-engine-args", args.decode_engine_args.is_some()),
@@ -280,8 +329,7 @@ fn engine_object(args: &ReplayArgs) -> Result<Map<String, Value>> {
             return Err(Error::usage("belongs to disaggregated replay").at(flag).hint("use --num-workers"));
         }
     }
-    let typed = args.extra_engine_args.as_deref();
-    Ok(typed.map(|text| json_arg::object("--extra-engine-args", text)).transpose()?.unwrap_or_default())
+    json_arg::read("--extra-engine-args", args.extra_engine_args.as_deref())
 }
 
 fn load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Load> {

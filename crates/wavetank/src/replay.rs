@@ -61,7 +61,8 @@ pub struct Replayed {
 pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
     let started = Instant::now();
     let mut source = source(plan, observer.records)?;
-    observer.watch.expect(source.workload.requests());
+    let expected = source.workload.requests();
+    observer.watch.expect(expected);
     let mut tee = Tee {
         serving: Serving::judging(plan.sla),
         records: observer.records.then(Records::default),
@@ -74,7 +75,7 @@ pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
         share.busy = work.busy;
     }
     let wall_seconds = started.elapsed().as_secs_f64();
-    let run = Run { clamped: source.clamped, outcome: outcome.clone(), wall_seconds };
+    let run = Run { expected, clamped: source.clamped, outcome: outcome.clone(), wall_seconds };
     let warnings = warnings(plan, &summary, &run);
     let report = report(plan, &summary, &run, &warnings);
     Ok(Replayed { summary, report, warnings, wall_seconds, records, outcome })
@@ -109,6 +110,8 @@ fn source(plan: &Plan, keep_names: bool) -> Result<Source> {
 
 /// What the report says beyond the summary.
 struct Run {
+    /// Requests of the workload, whether they arrived or not.
+    expected: u64,
     clamped: u64,
     outcome: Outcome,
     wall_seconds: f64,
@@ -131,6 +134,7 @@ fn counts(summary: &Summary, run: &Run) -> Map<String, Value> {
     let work = run.outcome.total();
     let mut counts = summary.counts_json();
     counts.insert("clamped_inputs".to_owned(), json!(run.clamped));
+    counts.insert("never_arrived".to_owned(), json!(run.expected - summary.counts.arrived));
     counts.insert("computed_prompt_tokens".to_owned(), json!(work.prompt_tokens));
     let passes = json!({ "stepped": work.stepped_passes, "advanced": work.advanced_passes });
     counts.insert("passes".to_owned(), passes);
@@ -142,15 +146,18 @@ fn warnings(plan: &Plan, summary: &Summary, run: &Run) -> Vec<String> {
     if run.outcome.interrupted {
         warnings.push("interrupted: the numbers cover what had happened by then".to_owned());
     }
-    if run.clamped > 0 {
-        warnings.push(format!("{} inputs were cut to what their hash ids cover", run.clamped));
+    let mut note = |count: u64, what: &str| {
+        if count > 0 {
+            let requests = if count == 1 { "request" } else { "requests" };
+            warnings.push(format!("{count} {requests} {what}"));
+        }
+    };
+    note(run.clamped, "cut to what the hash ids cover");
+    for (reason, &count) in &summary.counts.rejected {
+        note(count, &format!("rejected: {}", reason.name()));
     }
-    for (reason, count) in &summary.counts.rejected {
-        warnings.push(format!("{count} requests were rejected: {}", reason.name()));
-    }
-    if summary.counts.in_flight() > 0 {
-        warnings.push(format!("{} requests had not ended when the run did", summary.counts.in_flight()));
-    }
+    note(summary.counts.in_flight(), "in flight when the run ended");
+    note(run.expected - summary.counts.arrived, "never arrived: the run ended before");
     warnings
 }
 

@@ -1,23 +1,23 @@
 //! The JSON of `--router-config` (spec/replay.md 6.1): every key is a row of [`KEYS`].
 
-use serde_json::{Map, Value};
 use wavetank_model::Result;
 use wavetank_sim::queues;
 use wavetank_sim::routers::KvConfig;
 
 use crate::engine_args::timing_model;
+use crate::json_arg::JsonArg;
 use crate::keys::{
     self, Check, Table, at_least_one, boolean, fraction, inert, limit, not_negative, sets, text, uint,
 };
 
 type Key = keys::Key<KvConfig>;
 
-const TABLE: Table<KvConfig> = Table { flag: "--router-config", kind: "router-args", keys: KEYS };
+const TABLE: Table<KvConfig> = Table { kind: "router-args", keys: KEYS };
 
 /// Builds the configuration from typed arguments; warnings go to `notes`.
-pub(crate) fn config(args: &Map<String, Value>, notes: &mut Vec<String>) -> Result<KvConfig> {
+pub(crate) fn config(typed: &JsonArg, notes: &mut Vec<String>) -> Result<KvConfig> {
     let mut config = KvConfig::default();
-    TABLE.read(args, &mut config, notes)?;
+    TABLE.read(typed, &mut config, notes)?;
     Ok(config)
 }
 
@@ -136,17 +136,19 @@ pub(crate) const KEYS: &[Key] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json_arg;
 
     fn parse(json: &str) -> (Result<KvConfig>, Vec<String>) {
         let mut notes = Vec::new();
-        let args: Map<String, Value> = serde_json::from_str(json).unwrap();
-        (config(&args, &mut notes), notes)
+        let typed = json_arg::read("--router-config", Some(json)).unwrap();
+        (config(&typed, &mut notes), notes)
     }
 
     #[test]
     fn keys_reach_the_router() {
         let json = r#"{"router_temperature":0.5,"router_queue_policy":"wspt","router_queue_threshold":null,
-            "router_prefill_load_model":{"name":"fixed","prefill_ms":1,"decode_ms":1},"overlap_score_credit":0.25}"#;
+            "router_prefill_load_model":{"name":"fixed","prefill_ms":1,"decode_ms":1},
+            "overlap_score_credit":0.25}"#;
         let config = parse(json).0.unwrap();
         assert_eq!((config.router_temperature, config.router_queue_threshold), (0.5, None));
         assert_eq!((config.router_queue_policy.as_str(), config.overlap_score_credit), ("wspt", 0.25));

@@ -2,6 +2,14 @@
 
 use wavetank_model::{Error, Result};
 
+/// Refuses a number outside 1 to `most`.
+pub(crate) fn from_one_to(flag: &str, value: u32, most: u32) -> Result<u32> {
+    if (1..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::usage(format!("must be at least 1 and at most {most}, not {value}")).at(flag))
+}
+
 /// Refuses a number that is not above zero.
 pub(crate) fn positive(flag: &str, value: u32) -> Result<u32> {
     if value == 0 { Err(Error::usage("must be at least 1").at(flag)) } else { Ok(value) }
@@ -21,6 +29,14 @@ pub(crate) fn above_zero(flag: &str, value: f64) -> Result<f64> {
         return Ok(value);
     }
     Err(Error::usage(format!("must be a finite number above 0, not {value}")).at(flag))
+}
+
+/// Refuses a ratio of speeds that no machine has: 0 (unscaled) and a millionth to a million are sound.
+pub(crate) fn speed_ratio(flag: &str, value: f64) -> Result<f64> {
+    if value == 0.0 || (1e-6..=1e6).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::usage(format!("must be 0, or from 0.000001 to 1000000, not {value}")).at(flag))
 }
 
 /// Refuses what is not between 0 and 1.

@@ -1,5 +1,5 @@
-//! `bench replay`: the Mooncake conversation trace on simulated vLLM workers, the same ten times over, and
-//! one request alone, which is the cost of starting.
+//! `bench replay`: the Mooncake conversation trace on simulated vLLM workers, the same ten times over, behind
+//! the KV router on small and large fleets, and one request alone, which is the cost of starting.
 
 use super::peer::Peer;
 use super::{Bench, Case, trace};
@@ -35,8 +35,30 @@ fn cases() -> Result<Vec<Case>, String> {
             against: Some("trace, 8 workers"),
             peer_reps: 0,
         },
+        Case { name: ROUTED, args: routed(&whole, "8"), against: None, peer_reps: 1 },
+        Case {
+            name: "kv_router, 64 workers",
+            args: routed(&whole, "64"),
+            against: Some(ROUTED),
+            peer_reps: 0,
+        },
+        Case {
+            name: "kv_router, 512 workers",
+            args: routed(&whole, "512"),
+            against: Some(ROUTED),
+            peer_reps: 0,
+        },
+        Case { name: "round_robin, 512 workers", args: replay(&whole, "512"), against: None, peer_reps: 0 },
         Case { name: "start-up, 1 request", args: replay(&first, "1"), against: None, peer_reps: 3 },
     ])
+}
+
+const ROUTED: &str = "kv_router, 8 workers";
+
+fn routed(trace: &str, workers: &str) -> Vec<String> {
+    let mut args = replay(trace, workers);
+    args.extend(["--router-mode", "kv_router"].map(str::to_owned));
+    args
 }
 
 /// The trace's hash ids stand for 512 tokens each; the engine's blocks hold 64.

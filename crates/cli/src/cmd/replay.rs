@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use wavetank::{Error, Observer, Plan, Replayed, Result, replay, replay_seeds};
+use wavetank::{Error, Observer, Plan, ReplayArgs, Replayed, Result, replay, replay_seeds};
 use wavetank_report::render;
 
 use super::replay_flags::ReplayFlags;
@@ -19,7 +19,7 @@ pub(crate) struct Flags {
     #[command(flatten)]
     what: ReplayFlags,
     /// Run the plan of a report again; only output flags can be added.
-    #[arg(long, value_name = "FILE", conflicts_with = "ReplayFlags")]
+    #[arg(long, value_name = "FILE", help_heading = "Plan")]
     plan: Option<PathBuf>,
     /// Where the report goes; in a directory it gets a timestamped name.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
@@ -28,52 +28,84 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FILE", alias = "report-jsonl", help_heading = "Output")]
     per_request_jsonl: Option<PathBuf>,
     /// Run this many consecutive seeds in parallel and report the spread of every metric.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(help_heading = "Plan")]
     seeds: Option<u32>,
     /// Say how the simulation was done.
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
 }
 
+/// The exit code after Ctrl-C, as shells have it.
+const INTERRUPTED: u8 = 130;
+
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+    let typed: ReplayArgs = flags.what.into();
     let plan = match &flags.plan {
+        Some(_) if typed != ReplayArgs::default() => {
+            return Err(Error::usage("a plan is complete")
+                .at("--plan")
+                .hint("only output flags and --seeds can be added; to change a plan, edit its JSON"));
+        }
         Some(path) => Plan::read(path)?,
-        None => Plan::of(&flags.what.into())?,
+        None => Plan::of(&typed)?,
     };
-    let stop = stop_on_interrupt()?;
-    let mut progress = Progress::start();
+    let report = output::report_path(flags.report_json.as_deref());
+    let trace = plan.trace_path().map(|path| ("the trace", path));
+    let records_to = flags.per_request_jsonl.as_deref().map(|path| ("--per-request-jsonl", path));
+    let files: Vec<_> =
+        trace.into_iter().chain([("--report-json", report.as_path())]).chain(records_to).collect();
+    output::keep_apart(&files)?;
+    let stop = Interrupt::watch()?;
+    let mut progress = Progress::start(Arc::clone(&stop.loaded));
     let records = flags.per_request_jsonl.is_some();
     let replayed = match flags.seeds {
         Some(_) if records => {
             return Err(Error::usage("cannot be combined with --per-request-jsonl").at("--seeds"));
         }
-        Some(count) => replay_seeds(&plan, count, &stop)?,
-        None => replay(&plan, Observer { watch: &mut progress, stop: &stop, records })?,
+        Some(count) => {
+            stop.loaded.store(true, Ordering::Relaxed);
+            replay_seeds(&plan, count, &stop.raised)?
+        }
+        None => replay(&plan, Observer { watch: &mut progress, stop: &stop.raised, records })?,
     };
     drop(progress);
-    let report = output::report_path(flags.report_json.as_deref());
     let interrupted = replayed.outcome.interrupted;
     explain(&replayed, flags.verbose);
-    output::say(&summary(&replayed, &report))?;
     output::write(&report, |out| render::json::write(&replayed.report, out))?;
+    output::say(&summary(&replayed, &report))?;
     if let (Some(path), Some(records)) = (flags.per_request_jsonl, replayed.records) {
         output::write(&path, |out| records.write(out))?;
     }
-    Ok(if interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// The first Ctrl-C ends the run with what it has, the second ends the process.
-fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&stop);
-    let handler = move || {
-        if raised.swap(true, Ordering::Relaxed) {
-            std::process::abort();
-        }
-        output::complain("interrupted: writing what there is");
-    };
-    ctrlc::set_handler(handler).map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
-    Ok(stop)
+/// Ctrl-C: the first ends the run with what it has, the second, or one before there is anything, the process.
+struct Interrupt {
+    raised: Arc<AtomicBool>,
+    loaded: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    fn watch() -> Result<Self> {
+        let (raised, loaded) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let (raise, is_loaded) = (Arc::clone(&raised), Arc::clone(&loaded));
+        let handler = move || {
+            if raise.swap(true, Ordering::Relaxed) || !is_loaded.load(Ordering::Relaxed) {
+                output::complain("interrupted: nothing was written");
+                leave();
+            }
+            output::complain("interrupted: writing what there is");
+        };
+        ctrlc::set_handler(handler)
+            .map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
+        Ok(Self { raised, loaded })
+    }
+}
+
+#[expect(clippy::exit, reason = "a blocked read cannot be ended otherwise, and there is nothing to lose")]
+fn leave() {
+    std::process::exit(INTERRUPTED.into());
 }
 
 /// Warnings, and how the simulation was done.

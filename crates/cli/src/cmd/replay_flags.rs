@@ -143,34 +143,49 @@ impl From<Unit> for ConcurrencyUnit {
 #[derive(Args)]
 #[command(next_help_heading = "Prefill load model of the router")]
 struct AicFlags {
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_backend: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_system: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_model_path: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_backend_version: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_tp_size: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_moe_tp_size: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_moe_ep_size: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_attention_dp_size: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_gemm_dtype: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_moe_dtype: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_fmha_dtype: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_kv_cache_dtype: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_comm_dtype: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_nextn: Option<String>,
+    /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_nextn_accept_rates: Option<String>,
 }

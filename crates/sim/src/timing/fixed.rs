@@ -19,14 +19,16 @@ struct Fixed {
     decode_ms: f64,
 }
 
+/// No pass takes longer; a bound keeps the sum of passes inside the simulated clock.
+const A_DAY_MS: f64 = 86_400_000.0;
+
 impl Fixed {
     fn checked(self) -> Result<Self> {
-        let wrong = |ms: f64| !ms.is_finite() || ms < 0.0;
-        if wrong(self.prefill_ms) || wrong(self.decode_ms) {
-            let message = "timing model \"fixed\": prefill_ms and decode_ms must be finite and not negative";
-            return Err(Error::usage(message).at("timing"));
+        let sound = |ms: f64| (0.0..=A_DAY_MS).contains(&ms);
+        if sound(self.prefill_ms) && sound(self.decode_ms) {
+            return Ok(self);
         }
-        Ok(self)
+        Err(Error::usage("timing model \"fixed\": prefill_ms and decode_ms must be from 0 to a day"))
     }
 }
 

@@ -97,7 +97,7 @@ impl TimingConfig {
 /// Reads the parameters of the row `name` into its own configuration type.
 fn configure<'de, T: Deserialize<'de>>(name: &str, parameters: &Parameters) -> Result<T> {
     T::deserialize(Value::Object(parameters.clone()))
-        .map_err(|error| Error::usage(format!("timing model \"{name}\": {error}")).at("timing"))
+        .map_err(|error| Error::usage(format!("timing model \"{name}\": {error}")))
 }
 
 #[cfg(test)]

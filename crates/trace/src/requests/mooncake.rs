@@ -102,15 +102,18 @@ const KEYS: &[(&str, &str, Holds, Presence)] = &[
     ("input_length", "input_tokens", Holds::Count(u32::MAX as u64), Presence::Optional),
     ("output_length", "output_tokens", Holds::Count(u32::MAX as u64), Presence::Required),
     ("hash_ids", "", Holds::Ids, Presence::Required),
-    ("priority", "", Holds::Signed, Presence::Optional),
-    ("strict_priority", "", Holds::Count(u32::MAX as u64), Presence::Optional),
+    ("priority", "", Holds::Signed, Presence::Defaulted),
+    ("strict_priority", "", Holds::Count(u32::MAX as u64), Presence::Defaulted),
     ("output_token_ids", "", Holds::List, Presence::Optional),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Required,
+    /// `null` is as good as nothing.
     Optional,
+    /// A default stands in for it, but not for `null`.
+    Defaulted,
 }
 
 #[derive(Clone, Copy)]
@@ -154,8 +157,15 @@ fn diagnose(line: &[u8], error: serde_json::Error) -> Error {
         Ok(Value::Object(row)) => row,
         Ok(_) => return Error::input("not a JSON object").hint("one request is one JSON object per line"),
         Err(syntax) => {
-            let message = format!("not valid JSON: {}", without_line(&syntax));
-            return Error::input(message).hint("one request is one JSON object per line").source(syntax);
+            let not_finite =
+                ["NaN", "Infinity"].iter().any(|word| line.windows(word.len()).any(|w| w == word.as_bytes()));
+            let hint = match not_finite {
+                true => "JSON has no NaN and no Infinity",
+                false => "one request is one JSON object per line",
+            };
+            return Error::input(format!("not valid JSON: {}", without_line(&syntax)))
+                .hint(hint)
+                .source(syntax);
         }
     };
     for &(key, alias, holds, presence) in KEYS {
@@ -165,7 +175,7 @@ fn diagnose(line: &[u8], error: serde_json::Error) -> Error {
                 .hint("keep one of the two");
         }
         let (name, value) = if by_alias.is_some() { (alias, by_alias) } else { (key, by_key) };
-        match value.filter(|value| !value.is_null()) {
+        match value.filter(|value| !value.is_null() || presence == Presence::Defaulted) {
             None if presence == Presence::Required => {
                 let also = if alias.is_empty() { String::new() } else { format!(" (or \"{alias}\")") };
                 return Error::input(format!("\"{name}\" is missing"))
@@ -178,7 +188,7 @@ fn diagnose(line: &[u8], error: serde_json::Error) -> Error {
             _ => {}
         }
     }
-    Error::input(without_line(&error)).source(error)
+    Error::input(without_line(&error)).hint("every key is given at most once").source(error)
 }
 
 /// The reader works on one line, so the line number in a JSON error is always 1: keep the column.

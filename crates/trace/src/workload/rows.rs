@@ -14,6 +14,8 @@ pub(super) struct Rows {
     pub(super) options: Options,
     /// Inputs cut to what their ids cover.
     pub(super) clamped: u64,
+    /// The first timestamp, from which others may be only so far.
+    first_timestamp: Option<f64>,
 }
 
 /// A row whose prompt is known to be sound.
@@ -25,7 +27,7 @@ pub(super) struct Checked<'a> {
 
 impl Rows {
     pub(super) fn open(input: &Input, options: &Options, parse: Parse) -> Result<Self> {
-        Ok(Self { lines: input.lines()?, parse, options: options.clone(), clamped: 0 })
+        Ok(Self { lines: input.lines()?, parse, options: options.clone(), clamped: 0, first_timestamp: None })
     }
 
     /// The next row; an error carries its place.
@@ -35,7 +37,11 @@ impl Rows {
         }
         let line = self.lines.number();
         let row = (self.parse)(self.lines.current()).map_err(|error| error.at(self.lines.place()))?;
-        let length = check(&row, &self.options).map_err(|error| error.at(self.lines.place()))?;
+        let origin = *self.first_timestamp.get_or_insert(row.timestamp.unwrap_or(0.0));
+        let checked = check_times(&row, origin, self.options.starts.speedup());
+        let length = checked
+            .and_then(|()| check(&row, &self.options))
+            .map_err(|error| error.at(self.lines.place()))?;
         self.clamped += u64::from(length.clamped);
         Ok(Some(Checked { row, input_tokens: length.tokens, line }))
     }
@@ -50,14 +56,27 @@ struct InputLength {
     clamped: bool,
 }
 
-/// What can be said of a row alone.
-fn check(row: &Row<'_>, options: &Options) -> Result<InputLength> {
-    for (key, value) in [("timestamp", row.timestamp), ("delay", row.delay)] {
-        if value.is_some_and(|ms| !ms.is_finite() || ms < 0.0) {
-            return Err(Error::input(format!("\"{key}\" is {}", value.unwrap_or_default()))
+/// The simulated clock counts nanoseconds in 64 bits: a trace may span half of that, 292 years.
+const LONGEST_SPAN_MS: f64 = 4.6e12;
+
+/// Times must be numbers of milliseconds that the clock can hold.
+fn check_times(row: &Row<'_>, origin: f64, speedup: f64) -> Result<()> {
+    let times = [("timestamp", row.timestamp, origin), ("delay", row.delay, 0.0)];
+    for (key, ms, origin) in times.into_iter().filter_map(|(key, ms, origin)| Some((key, ms?, origin))) {
+        if !ms.is_finite() || ms < 0.0 {
+            return Err(Error::input(format!("\"{key}\" is {ms}"))
                 .hint(format!("\"{key}\" is milliseconds, not negative")));
         }
+        if (ms - origin).abs() / speedup > LONGEST_SPAN_MS {
+            return Err(Error::input(format!("\"{key}\" is {ms:e}, more than a century away"))
+                .hint(format!("\"{key}\" is milliseconds")));
+        }
     }
+    Ok(())
+}
+
+/// What can be said of a row alone.
+fn check(row: &Row<'_>, options: &Options) -> Result<InputLength> {
     if let Some(ids) = row.output_token_ids
         && ids.0 != row.output_length as usize
     {

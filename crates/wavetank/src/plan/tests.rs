@@ -109,9 +109,9 @@ fn foreign_and_later_parts_are_refused() {
             ReplayArgs { decode_engine_args: text("{}"), extra_engine_args: text("{}"), ..trace() },
         ),
         ("--num-prefill-workers: belongs to", ReplayArgs { num_prefill_workers: Some(2), ..trace() }),
-        ("--aic-system: the \"aic\"", ReplayArgs { aic: vec![("--aic-system", "h200".into())], ..trace() }),
+        ("--aic-system: belongs to", ReplayArgs { aic: vec![("--aic-system", "h200".into())], ..trace() }),
         ("--trace-num-prefix-groups: belongs", ReplayArgs { trace_num_prefix_groups: Some(2), ..trace() }),
-        ("--router-config: not valid JSON", ReplayArgs { router_config: text("{"), ..trace() }),
+        ("--router-config: not a JSON object", ReplayArgs { router_config: text("{"), ..trace() }),
         ("--extra-engine-args: not a JSON object", ReplayArgs { extra_engine_args: text("[]"), ..trace() }),
         (
             "--concurrency-unit: needs",
@@ -130,6 +130,18 @@ fn foreign_and_later_parts_are_refused() {
         let message = refused(args);
         assert!(message.contains(expected), "{expected}: {message}");
     }
+}
+
+#[test]
+fn the_aic_load_model_and_its_flags_need_each_other() {
+    let config = Some(r#"{"router_prefill_load_model":"aic"}"#.to_owned());
+    let routed = ReplayArgs { router_mode: Some("kv_router".into()), num_workers: Some(2), ..trace() };
+    let asked = ReplayArgs { router_config: config, ..routed.clone() };
+    assert!(refused(asked.clone()).contains("--aic-backend: is missing"));
+    let flags = ["--aic-backend", "--aic-system", "--aic-model-path"].map(|flag| (flag, "x".to_owned()));
+    let complete = ReplayArgs { aic: flags.to_vec(), ..asked };
+    assert!(refused(complete).contains("\"aic\" prefill load model is not available"));
+    assert!(refused(ReplayArgs { aic: flags.to_vec(), ..routed }).contains("--aic-backend: belongs to"));
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn r9_a_time_cap_ends_the_run() {
         run_trace(&rows, ReplayArgs { max_sim_time_seconds: Some(2.02), ..engine("{}") });
     assert_eq!((replayed.summary.counts.arrived, replayed.summary.counts.completed), (3, 2));
     assert_eq!((replayed.summary.counts.in_flight(), records.len()), (1, 2));
-    assert!(replayed.warnings.iter().any(|warning| warning.contains("1 requests had not ended")));
+    assert!(replayed.warnings.iter().any(|warning| warning.contains("1 request in flight")));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn max_model_len_rejects_prompts_and_cuts_outputs() {
     let (replayed, records) = run(&args(128, 1));
     assert_eq!(replayed.summary.counts.completed, 0);
     assert_eq!(records[0].rejection_reason, Some("prompt_reaches_max_model_len"));
-    assert!(replayed.warnings[0].contains("1 requests were rejected"), "{:?}", replayed.warnings);
+    assert!(replayed.warnings[0].contains("1 request rejected"), "{:?}", replayed.warnings);
 }
 
 #[test]

@@ -1,0 +1,13 @@
+//! The command as users run it: arguments in; standard output, standard error, exit code and files out.
+#![forbid(unsafe_code)]
+
+mod bad_input;
+mod compare;
+mod flags;
+mod golden;
+mod inputs;
+mod interrupt;
+mod outputs;
+mod readme;
+mod report;
+mod sandbox;
