@@ -2,8 +2,8 @@
 //!
 //! What breaks them, tried by hand: dropping a completion (`conservation`), counting a recomputed block as
 //! reused (`tokens`), letting a lookup take the block of the last token (`reuse`), stamping a completion with
-//! the start of its pass (`little`), advancing an uncoupled worker past its next arrival (`coupling`), letting
-//! the router of a single worker hold requests back (`one_worker`).
+//! the start of its pass (`little`), advancing an uncoupled worker past its next arrival (`coupling`), and
+//! letting the router of a single worker hold requests back (`one_worker`).
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
