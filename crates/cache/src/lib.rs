@@ -2,10 +2,15 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 
+mod change;
+mod group;
 mod holdings;
 mod pool;
+mod radix;
 mod recency;
 
+pub use change::{Change, ChangeKind, ChangeLog};
 pub use holdings::{Claim, Holdings, Overlap};
-pub use pool::{BlockId, BlockPool, Change, ChangeKind, Hits};
+pub use pool::{BlockId, BlockPool, Hits};
+pub use radix::{PageId, RadixTree};
 pub use recency::{Links, Recency};

@@ -5,23 +5,20 @@
 //! before prefixes. Equal content may exist in several blocks, because a request that started before the
 //! content was complete computed its own copy; a lookup finds the oldest copy.
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use wavetank_model::BlockKey;
 
+use crate::change::{ChangeKind, ChangeLog};
+use crate::group::{Cursor, GroupIndex, NONE, Place};
 use crate::{Links, Recency};
 
 /// A physical block, numbered from 0 up to the pool's capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockId(u32);
 
-/// "No block", "no group".
-const NONE: u32 = u32::MAX;
-
 #[derive(Debug)]
 struct Block {
-    /// Where its content is registered: group number times `PER_GROUP` plus slot; `NONE` without content.
-    place: u32,
+    /// Where its content is registered, if it has any.
+    place: Option<Place>,
     users: u32,
     newer_copy: u32,
     links: Links,
@@ -31,16 +28,6 @@ impl AsMut<Links> for Block {
     fn as_mut(&mut self) -> &mut Links {
         &mut self.links
     }
-}
-
-const PER_GROUP: u32 = BlockKey::PER_GROUP;
-
-/// The blocks that hold the contents of one group of keys, the oldest copy of each.
-#[derive(Debug)]
-struct Group {
-    key: u64,
-    filled: u32,
-    blocks: [u32; PER_GROUP as usize],
 }
 
 /// What a lookup found, for a decision before anything is taken.
@@ -73,26 +60,6 @@ impl Hits {
     }
 }
 
-/// Content that became findable, or that nobody can find any more, in the slots of one group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// The group of the keys.
-    pub group: u64,
-    /// A bit per slot.
-    pub slots: u8,
-    /// What happened to them.
-    pub kind: ChangeKind,
-}
-
-/// What happened to content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// Its first copy was published.
-    Stored,
-    /// Its last copy was evicted.
-    Removed,
-}
-
 /// The blocks of one worker. Slots are made when first used, so a large pool costs nothing to create.
 #[derive(Debug)]
 pub struct BlockPool {
@@ -101,19 +68,9 @@ pub struct BlockPool {
     blocks: Vec<Block>,
     empty: Vec<u32>,
     reusable: Recency,
-    /// Numbers of groups by their key.
-    index: HashTable<u32>,
-    groups: Vec<Group>,
-    vacant_groups: Vec<u32>,
-    /// What changed, when someone wants to know.
-    log: Option<Log>,
-}
-
-/// Changes that were not taken yet; those before `settled` were there when the log was last settled.
-#[derive(Debug, Default)]
-struct Log {
-    changes: Vec<Change>,
-    settled: usize,
+    /// The oldest copy of each content.
+    index: GroupIndex,
+    log: ChangeLog,
 }
 
 impl BlockPool {
@@ -125,54 +82,14 @@ impl BlockPool {
             blocks: Vec::new(),
             empty: Vec::new(),
             reusable: Recency::default(),
-            index: HashTable::new(),
-            groups: Vec::new(),
-            vacant_groups: Vec::new(),
-            log: None,
+            index: GroupIndex::default(),
+            log: ChangeLog::default(),
         }
     }
 
-    /// Keeps a log of changes from now on, except of private content.
-    pub fn keep_log(&mut self) {
-        self.log.get_or_insert_default();
-    }
-
-    /// Whether a log is kept.
-    pub fn keeps_log(&self) -> bool {
-        self.log.is_some()
-    }
-
-    /// Draws a line: what was logged before can be told from what comes after.
-    pub fn settle_log(&mut self) {
-        if let Some(log) = &mut self.log {
-            log.settled = log.changes.len();
-        }
-    }
-
-    /// Moves out the whole log.
-    pub fn take_log(&mut self, into: &mut Vec<Change>) {
-        if let Some(log) = &mut self.log {
-            log.settled = 0;
-            into.append(&mut log.changes);
-        }
-    }
-
-    /// Moves out what was logged before the line.
-    pub fn take_settled_log(&mut self, into: &mut Vec<Change>) {
-        if let Some(log) = &mut self.log {
-            into.extend(log.changes.drain(..std::mem::take(&mut log.settled)));
-        }
-    }
-
-    fn note(&mut self, group: u64, slot: u32, kind: ChangeKind) {
-        let Some(Log { changes, settled }) = &mut self.log else { return };
-        if BlockKey::is_private(group) {
-            return;
-        }
-        match changes[*settled..].last_mut() {
-            Some(last) if last.group == group && last.kind == kind => last.slots |= 1 << slot,
-            _ => changes.push(Change { group, slots: 1 << slot, kind }),
-        }
+    /// What changed.
+    pub fn log(&mut self) -> &mut ChangeLog {
+        &mut self.log
     }
 
     /// How many blocks there are.
@@ -193,22 +110,12 @@ impl BlockPool {
     /// Finds the longest cached prefix of `keys`; takes nothing.
     pub fn lookup(&self, keys: impl Iterator<Item = BlockKey>, hits: &mut Hits) {
         hits.clear();
-        let mut group: Option<&Group> = None;
+        let mut cursor = Cursor::default();
         for key in keys {
-            if group.is_none_or(|group| group.key != key.group) {
-                group = self.group(key.group).map(|number| &self.groups[number as usize]);
-            }
-            let Some(&block) = group.map(|group| &group.blocks[key.slot as usize]) else { break };
-            if block == NONE {
-                break;
-            }
+            let Some(block) = self.index.find(key, &mut cursor) else { break };
             hits.in_use += u32::from(self.blocks[block as usize].users > 0);
             hits.blocks.push(BlockId(block));
         }
-    }
-
-    fn group(&self, key: u64) -> Option<u32> {
-        self.index.find(key, |&number| self.groups[number as usize].key == key).copied()
     }
 
     /// Takes the blocks a lookup found, in the same state of the pool, and appends them to `held`.
@@ -237,13 +144,13 @@ impl BlockPool {
         let unused = (self.capacity - self.blocks.len() as u32).min(count - (held.len() - before) as u32);
         for _ in 0..unused {
             held.push(BlockId(self.blocks.len() as u32));
-            self.blocks.push(Block { place: NONE, users: 0, newer_copy: NONE, links: Links::default() });
+            self.blocks.push(Block { place: None, users: 0, newer_copy: NONE, links: Links::default() });
         }
         let evicted = before + count as usize - held.len();
         self.reusable.take_oldest(&mut self.blocks, evicted as u32, |id| held.push(BlockId(id)));
         for &BlockId(id) in &held[before..] {
-            if self.blocks[id as usize].place != NONE {
-                self.unpublish(id);
+            if let Some(place) = self.blocks[id as usize].place {
+                self.unpublish(id, place);
             }
             debug_assert_eq!(self.blocks[id as usize].users, 0);
             self.blocks[id as usize].users = 1;
@@ -254,47 +161,22 @@ impl BlockPool {
 
     /// Makes the contents of held blocks visible to lookups.
     pub fn publish(&mut self, held: &[BlockId], keys: impl Iterator<Item = BlockKey>) {
-        let mut last: Option<(u64, u32)> = None;
+        let mut cursor = Cursor::default();
         for (&BlockId(id), key) in held.iter().zip(keys) {
-            let number = match last {
-                Some((group, number)) if group == key.group => number,
-                _ => self.group_for(key.group),
-            };
-            last = Some((key.group, number));
-            self.register(id, number, key.slot);
+            let place = self.index.place(key, &mut cursor);
+            self.register(id, place, key);
         }
     }
 
-    /// The group of `key`, made if it is not there.
-    fn group_for(&mut self, key: u64) -> u32 {
-        let Self { index, groups, vacant_groups, .. } = self;
-        let same = |&number: &u32| groups[number as usize].key == key;
-        let vacant = match index.entry(key, same, |&number| groups[number as usize].key) {
-            Entry::Occupied(occupied) => return *occupied.get(),
-            Entry::Vacant(vacant) => vacant,
-        };
-        let number = vacant_groups.pop().unwrap_or(groups.len() as u32);
-        vacant.insert(number);
-        let group = Group { key, filled: 0, blocks: [NONE; PER_GROUP as usize] };
-        match groups.get_mut(number as usize) {
-            Some(place) => *place = group,
-            None => groups.push(group),
-        }
-        number
-    }
-
-    fn register(&mut self, id: u32, number: u32, slot: u32) {
+    fn register(&mut self, id: u32, place: Place, key: BlockKey) {
         let block = &mut self.blocks[id as usize];
-        debug_assert!(block.place == NONE && block.users > 0, "a held block is published once");
-        block.place = number * PER_GROUP + slot;
+        debug_assert!(block.place.is_none() && block.users > 0, "a held block is published once");
+        block.place = Some(place);
         block.newer_copy = NONE;
-        let group = &mut self.groups[number as usize];
-        let mut copy = group.blocks[slot as usize];
+        let mut copy = self.index.at(place);
         if copy == NONE {
-            group.blocks[slot as usize] = id;
-            group.filled += 1;
-            let key = group.key;
-            self.note(key, slot, ChangeKind::Stored);
+            self.index.set(place, id);
+            self.log.note(key.group, key.slot, ChangeKind::Stored);
             return;
         }
         while self.blocks[copy as usize].newer_copy != NONE {
@@ -313,44 +195,29 @@ impl BlockPool {
             }
             self.in_use -= 1;
             match block.place {
-                NONE => self.empty.push(id),
-                _ => self.reusable.push(&mut self.blocks, id),
+                None => self.empty.push(id),
+                Some(_) => self.reusable.push(&mut self.blocks, id),
             }
         }
     }
 
-    fn unpublish(&mut self, id: u32) {
+    fn unpublish(&mut self, id: u32, place: Place) {
         let block = &mut self.blocks[id as usize];
+        block.place = None;
         let newer = block.newer_copy;
-        let place = std::mem::replace(&mut block.place, NONE);
-        let (number, slot) = (place / PER_GROUP, (place % PER_GROUP) as usize);
-        let group = &mut self.groups[number as usize];
-        let mut copy = group.blocks[slot];
-        if copy == id {
-            group.blocks[slot] = newer;
-            if newer == NONE {
-                group.filled -= 1;
-                let (key, filled) = (group.key, group.filled);
-                self.note(key, slot as u32, ChangeKind::Removed);
-                if filled == 0 {
-                    self.forget_group(number);
-                }
+        let mut copy = self.index.at(place);
+        if copy != id {
+            while self.blocks[copy as usize].newer_copy != id {
+                copy = self.blocks[copy as usize].newer_copy;
             }
+            self.blocks[copy as usize].newer_copy = newer;
             return;
         }
-        while self.blocks[copy as usize].newer_copy != id {
-            copy = self.blocks[copy as usize].newer_copy;
+        if newer == NONE {
+            let BlockKey { group, slot } = self.index.key(place);
+            self.log.note(group, slot, ChangeKind::Removed);
         }
-        self.blocks[copy as usize].newer_copy = newer;
-    }
-
-    fn forget_group(&mut self, number: u32) {
-        let key = self.groups[number as usize].key;
-        let Ok(entry) = self.index.find_entry(key, |&found| found == number) else {
-            unreachable!("a group is indexed while it holds blocks")
-        };
-        entry.remove();
-        self.vacant_groups.push(number);
+        self.index.set(place, newer);
     }
 }
 

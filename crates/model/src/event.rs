@@ -108,17 +108,11 @@ pub enum RejectReason {
     PromptExceedsPass,
     /// Prompt and output together outgrew the worker's blocks.
     OutgrewCache,
+    /// The prompt fits, but not with the room that must be reserved for its output.
+    ReserveExceedsCache,
 }
 
 impl RejectReason {
-    /// Every reason, in the order of the enum.
-    pub const ALL: [Self; 4] = [
-        Self::PromptReachesModelLimit,
-        Self::PromptExceedsCache,
-        Self::PromptExceedsPass,
-        Self::OutgrewCache,
-    ];
-
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -126,6 +120,7 @@ impl RejectReason {
             Self::PromptExceedsCache => "prompt_exceeds_num_gpu_blocks",
             Self::PromptExceedsPass => "prompt_exceeds_max_num_batched_tokens",
             Self::OutgrewCache => "outgrew_num_gpu_blocks",
+            Self::ReserveExceedsCache => "output_reserve_exceeds_num_gpu_blocks",
         }
     }
 }

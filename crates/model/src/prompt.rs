@@ -91,8 +91,23 @@ impl Prompt {
         self.chain[self.chain.len() - 1]
     }
 
+    /// The keys of all full blocks of a request with `tokens` known tokens, from block `first` on: the
+    /// prompt's, then those that hold output of the request `owner`.
+    pub fn content_keys(
+        &self,
+        owner: u64,
+        tokens: u32,
+        first: u32,
+        block_size: u32,
+    ) -> impl Iterator<Item = BlockKey> + Clone + '_ {
+        let prompt_blocks = self.full_blocks(block_size);
+        let output = first.max(prompt_blocks)..tokens / block_size;
+        let private = output.map(move |block| self.output_key(owner, block));
+        self.keys_from(first.min(prompt_blocks), block_size).chain(private)
+    }
+
     /// The key of block `block` when it holds output of request `owner`: private content.
-    pub fn output_key(&self, owner: u64, block: u32) -> BlockKey {
+    fn output_key(&self, owner: u64, block: u32) -> BlockKey {
         BlockKey::at(mix(self.whole() ^ OUTPUT, owner), block).private()
     }
 }

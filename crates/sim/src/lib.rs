@@ -4,15 +4,17 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 
+mod arena;
 mod arrivals;
 pub mod engines;
 mod pace;
 mod plan;
 pub mod queues;
 pub mod routers;
+mod stretch;
 pub mod timing;
 mod wakes;
 mod world;
 
-pub use plan::{ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode};
+pub use plan::{ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode, SchedulePolicy, SglangConfig};
 pub use world::{Outcome, run};

@@ -91,6 +91,46 @@ pub struct EngineConfig {
     pub preemption_mode: PreemptionMode,
     /// How long a pass takes.
     pub timing: TimingConfig,
+    /// What only SGLang has.
+    pub sglang: SglangConfig,
+}
+
+/// SGLang's own settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SglangConfig {
+    /// Who is looked at first.
+    pub schedule_policy: SchedulePolicy,
+    /// Most prompt tokens of a prefill pass.
+    pub max_prefill_tokens: u32,
+    /// Longest part of prompts computed in one pass.
+    pub chunked_prefill_size: u32,
+    /// Most output tokens for which room is reserved.
+    pub clip_max_new_tokens: u32,
+    /// How much of the output reserve is kept at first.
+    pub schedule_conservativeness: f64,
+}
+
+/// In which order SGLang looks at waiting requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SchedulePolicy {
+    /// First come, first served.
+    Fcfs,
+    /// Longest cached prefix first.
+    Lpm,
+}
+
+impl Default for SglangConfig {
+    fn default() -> Self {
+        Self {
+            schedule_policy: SchedulePolicy::Fcfs,
+            max_prefill_tokens: 16_384,
+            chunked_prefill_size: 8192,
+            clip_max_new_tokens: 4096,
+            schedule_conservativeness: 1.0,
+        }
+    }
 }
 
 impl Default for EngineConfig {
@@ -109,6 +149,7 @@ impl Default for EngineConfig {
             decode_speedup_ratio: 1.0,
             preemption_mode: PreemptionMode::Lifo,
             timing: TimingConfig::default(),
+            sglang: SglangConfig::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use wavetank_model::{Described, Error, Result};
 use wavetank_sim::{engines, queues, routers, timing};
 use wavetank_trace::requests;
 
-use crate::{engine_args, router_args};
+use crate::{engine_args, router_args, sglang_args};
 
 /// A table of choices by its name.
 pub struct Kind {
@@ -47,6 +47,11 @@ pub const KINDS: &[Kind] = &[
     },
     Kind { name: "router-args", about: "keys of --router-config", rows: || rows(router_args::KEYS) },
     Kind { name: "routers", about: "--router-mode", rows: || rows(routers::ALL) },
+    Kind {
+        name: "sglang-args",
+        about: "keys of sglang in the engine arguments",
+        rows: || rows(sglang_args::KEYS),
+    },
     Kind { name: "timing", about: "timing in the engine arguments", rows: || rows(timing::ALL) },
 ];
 

@@ -10,6 +10,7 @@ use crate::keys::{
     self, Table, at_least_one, boolean, bound, fraction, inert, limit, not_negative, object, only, port,
     sets, text, uint, unavailable,
 };
+use crate::sglang_args;
 
 type Key = keys::Key<EngineConfig>;
 
@@ -19,6 +20,17 @@ const TABLE: Table<EngineConfig> = Table { kind: "engine-args", keys: KEYS };
 pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineConfig> {
     let mut config = EngineConfig::default();
     TABLE.read(typed, &mut config, notes)?;
+    let given = |key: &str| typed.object.get(key).is_some_and(|value| !value.is_null());
+    if config.engine_type == "sglang" {
+        sglang_args::settle(&mut config, typed)?;
+    }
+    let idle: &[&str] = match config.engine_type.as_str() {
+        "sglang" => &["enable_chunked_prefill", "max_num_batched_tokens", "preemption_mode"],
+        _ => &["sglang"],
+    };
+    for key in idle.iter().filter(|key| given(key)) {
+        notes.push(format!("{}: \"{key}\" has no effect: the engine is {}", typed.place, config.engine_type));
+    }
     Ok(config)
 }
 
@@ -30,10 +42,9 @@ const TIERS: &str = "a host or storage tier below the GPU cache";
 
 /// Every key, alphabetical within its kind. `wavetank list engine-args` prints this table.
 pub(crate) const KEYS: &[Key] = &[
-    sets("block_size", "tokens per KV block, 2 or more; 0 and default: 64", |config, value| {
+    sets("block_size", "tokens per KV block; default and 0: 64 for vllm, 1 for sglang", |config, value| {
         config.block_size = match uint(value)? {
             0 => EngineConfig::default().block_size,
-            1 => return Err("must be 2 or more".to_owned()),
             tokens => tokens,
         };
         Ok(())
@@ -121,7 +132,9 @@ pub(crate) const KEYS: &[Key] = &[
     sets("router_queue_policy", "overrides the key of the same name in --router-config", |_, value| {
         queues::policy(text(value)?).map(drop).map_err(|error| error.to_string().replace('\n', "; "))
     }),
-    inert("sglang", |value| object(value).map(drop), "the engine is vllm"),
+    sets("sglang", "settings of SGLang: a row of `wavetank list sglang-args` each", |config, value| {
+        sglang_args::set(&mut config.sglang, object(value)?)
+    }),
     inert("startup_time", |value| not_negative(value).map(drop), "no worker is added during the run"),
     inert("zmq_kv_events_port", port, LIVE),
     inert("zmq_replay_port", port, LIVE),
@@ -157,7 +170,7 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 fn engine_type(name: &str) -> Result<String, String> {
-    if name == "sglang" || name == "trtllm" {
+    if name == "trtllm" {
         return Err(format!("the \"{name}\" engine is not available in this release"));
     }
     let entry = find("engine", engines::ALL, name).map_err(|error| error.to_string().replace('\n', "; "))?;
@@ -248,14 +261,14 @@ mod tests {
     #[test]
     fn what_is_missing_is_refused() {
         for json in [
-            r#"{"engine_type":"sglang"}"#,
+            r#"{"engine_type":"trtllm"}"#,
             r#"{"aic_backend":"vllm"}"#,
             r#"{"num_g2_blocks":5}"#,
             r#"{"planner_profile_data":"x.npz"}"#,
         ] {
             assert!(message(json).contains("not available in this release"), "{}", message(json));
         }
-        assert!(message(r#"{"engine_type":"tgi"}"#).contains("known: vllm"));
+        assert!(message(r#"{"engine_type":"tgi"}"#).contains("known: sglang, vllm"));
         assert!(message(r#"{"dp_size":2}"#).contains("must be 1"));
         assert!(message(r#"{"worker_type":"decode"}"#).contains("--decode-engine-args"));
         assert!(message(r#"{"timing":"guess"}"#).contains("known: fixed, polynomial"));

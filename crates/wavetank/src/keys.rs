@@ -94,19 +94,8 @@ pub(crate) struct Table<C: 'static> {
 impl<C> Table<C> {
     /// Enters `object` into `config`; warnings go to `notes`.
     pub(crate) fn read(&self, typed: &JsonArg, config: &mut C, notes: &mut Vec<String>) -> Result<()> {
-        let mut findings = Vec::new();
-        for (name, value) in &typed.object {
-            let result = match self.keys.iter().find(|key| key.name == name) {
-                None => Err(format!("unknown key \"{name}\"")),
-                Some(key) => {
-                    let applied = apply(key, value, config);
-                    applied
-                        .map(|note| notes.extend(note.map(|note| format!("{}: {note}", typed.place))))
-                        .map_err(|finding| format!("\"{name}\": {finding}"))
-                }
-            };
-            findings.extend(result.err());
-        }
+        let (findings, noted) = enter(self.keys, &typed.object, config);
+        notes.extend(noted.into_iter().map(|note| format!("{}: {note}", typed.place)));
         match Error::of_all(ErrorKind::Usage, "wrong keys or values", &findings) {
             Some(error) => Err(error
                 .at(typed.place.clone())
@@ -114,6 +103,23 @@ impl<C> Table<C> {
             None => Ok(()),
         }
     }
+}
+
+/// Enters an object key by key; what is wrong, and what changes nothing.
+pub(crate) fn enter<C>(
+    keys: &[Key<C>],
+    object: &Map<String, Value>,
+    config: &mut C,
+) -> (Vec<String>, Vec<String>) {
+    let (mut findings, mut notes) = (Vec::new(), Vec::new());
+    for (name, value) in object {
+        match keys.iter().find(|key| key.name == name).map(|key| apply(key, value, config)) {
+            None => findings.push(format!("unknown key \"{name}\"")),
+            Some(Err(finding)) => findings.push(format!("\"{name}\": {finding}")),
+            Some(Ok(note)) => notes.extend(note),
+        }
+    }
+    (findings, notes)
 }
 
 /// Enters one key; a note says that it changed nothing.

@@ -12,6 +12,7 @@ mod plan;
 mod replay;
 mod router_args;
 mod seeds;
+mod sglang_args;
 mod verdict;
 
 pub use args::ReplayArgs;

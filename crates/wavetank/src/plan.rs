@@ -155,9 +155,17 @@ fn check_engine(engine: &EngineConfig) -> Result<()> {
     let flag = "--extra-engine-args";
     find("engine", engines::ALL, &engine.engine_type).map_err(|error| error.at(flag))?;
     let tokens = u64::from(engine.num_gpu_blocks) * u64::from(engine.block_size);
-    if engine.block_size < 2 || engine.num_gpu_blocks == 0 || tokens > u64::from(u32::MAX) {
+    if engine.block_size < 2 && engine.engine_type == "vllm" {
+        return Err(Error::usage("\"block_size\" must be 2 or more").at(flag));
+    }
+    let settings = &engine.sglang;
+    for limit in [settings.max_prefill_tokens, settings.chunked_prefill_size, settings.clip_max_new_tokens] {
+        positive(flag, limit)?;
+    }
+    fraction(flag, settings.schedule_conservativeness)?;
+    if engine.block_size == 0 || engine.num_gpu_blocks == 0 || tokens > u64::from(u32::MAX) {
         return Err(Error::usage(
-            "\"block_size\" times \"num_gpu_blocks\" must be from 2 to 2^32 - 1 tokens",
+            "\"block_size\" times \"num_gpu_blocks\" must be from 1 to 2^32 - 1 tokens",
         )
         .at(flag));
     }

@@ -49,6 +49,7 @@ fn cases() -> Result<Vec<Case>, String> {
             peer_reps: 0,
         },
         Case { name: "round_robin, 512 workers", args: replay(&whole, "512"), against: None, peer_reps: 0 },
+        Case { name: "sglang, 4 workers", args: sglang(&whole), against: None, peer_reps: 1 },
         Case { name: "start-up, 1 request", args: replay(&first, "1"), against: None, peer_reps: 3 },
     ])
 }
@@ -59,6 +60,12 @@ fn routed(trace: &str, workers: &str) -> Vec<String> {
     let mut args = replay(trace, workers);
     args.extend(["--router-mode", "kv_router"].map(str::to_owned));
     args
+}
+
+fn sglang(trace: &str) -> Vec<String> {
+    let engine = r#"{"engine_type":"sglang","block_size":64}"#;
+    let args = [trace, "--num-workers", "4", "--trace-block-size", "512", "--extra-engine-args", engine];
+    args.map(str::to_owned).to_vec()
 }
 
 /// The trace's hash ids stand for 512 tokens each; the engine's blocks hold 64.

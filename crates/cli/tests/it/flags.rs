@@ -157,7 +157,7 @@ fn json_of_flags() {
         ("--extra-engine-args broken.json", "trace.jsonl --extra-engine-args @broken.json"),
         ("missing.json", "trace.jsonl --extra-engine-args @missing.json"),
         ("--router-config", "trace.jsonl --router-config {"),
-        ("--extra-engine-args", r#"trace.jsonl --extra-engine-args {"engine_type":"sglang"}"#),
+        ("--extra-engine-args", r#"trace.jsonl --extra-engine-args {"engine_type":"trtllm"}"#),
         ("--extra-engine-args", r#"trace.jsonl --extra-engine-args {"dp_size":2}"#),
         ("--extra-engine-args", r#"trace.jsonl --extra-engine-args {"timing":{"name":"fixed"}}"#),
         (

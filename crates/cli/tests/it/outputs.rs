@@ -250,7 +250,7 @@ fn lists() {
     assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""));
     assert_snapshot!(unknown.stderr, @r#"
     error: unknown kind "timings"
-    hint: known: engine-args, engines, formats, queues, router-args, routers, timing
+    hint: known: engine-args, engines, formats, queues, router-args, routers, sglang-args, timing
     "#);
     assert_eq!(sandbox.names_in(""), [""; 0]);
 }

@@ -1,5 +1,6 @@
 //! Simulated engines: one folder per engine, one row each in [`ALL`].
 
+mod sglang;
 mod vllm;
 
 use wavetank_cache::Change;
@@ -109,7 +110,7 @@ impl Described for Entry {
 }
 
 /// Every engine, alphabetical. `wavetank list engines` prints this table.
-pub const ALL: &[Entry] = &[vllm::ENTRY];
+pub const ALL: &[Entry] = &[sglang::ENTRY, vllm::ENTRY];
 
 /// Builds the engine `config` names for one worker.
 pub fn build(config: &EngineConfig, worker: WorkerId) -> Result<Box<dyn Engine>> {

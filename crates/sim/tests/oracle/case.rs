@@ -9,7 +9,7 @@ use serde_json::json;
 use wavetank_model::{Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
 use wavetank_sim::routers::KvConfig;
 use wavetank_sim::timing::TimingConfig;
-use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode};
+use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode, SglangConfig};
 
 /// A plan and a workload.
 #[derive(Clone, Debug)]
@@ -108,6 +108,7 @@ impl Case {
             decode_speedup_ratio: engine.decode_speedup,
             preemption_mode: engine.preemption,
             timing: TimingConfig { name: name.to_owned(), parameters },
+            sglang: SglangConfig::default(),
         };
         let load = match self.load {
             LoadCase::Schedule => Load::Schedule,

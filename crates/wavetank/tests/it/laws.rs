@@ -13,7 +13,9 @@ use proptest::prelude::*;
 use wavetank_model::{Nanos, Opening, Request, Result, ServeEvent, SessionId, Sink, Workload};
 use wavetank_report::{Record, Records, Serving, Summary};
 use wavetank_sim::routers::{self, KvConfig};
-use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Outcome, Plan, PreemptionMode};
+use wavetank_sim::{
+    ConcurrencyUnit, EngineConfig, Load, Outcome, Plan, PreemptionMode, SchedulePolicy, SglangConfig, engines,
+};
 use wavetank_trace::{Input, Options, Starts, requests};
 
 const TOKENS_PER_ID: u32 = 16;
@@ -71,8 +73,15 @@ fn single_turns(shapes: Vec<RowShape>) -> Vec<RowShape> {
 
 fn engine() -> impl Strategy<Value = EngineConfig> {
     let sizes = (2u32..40, 8u32..60, 1u32..6, 1u32..90);
-    (sizes, any::<[bool; 3]>()).prop_map(|((block_size, blocks, seats, budget), [cached, chunked, fifo])| {
-        EngineConfig {
+    let flags = (any::<[bool; 4]>(), 0..engines::ALL.len());
+    (sizes, flags).prop_map(
+        |((block_size, blocks, seats, budget), ([cached, chunked, fifo, lpm], engine))| EngineConfig {
+            engine_type: engines::ALL[engine].name.to_owned(),
+            sglang: SglangConfig {
+                schedule_policy: if lpm { SchedulePolicy::Lpm } else { SchedulePolicy::Fcfs },
+                chunked_prefill_size: budget.next_multiple_of(block_size),
+                ..SglangConfig::default()
+            },
             block_size,
             num_gpu_blocks: blocks,
             max_num_seqs: Some(seats),
@@ -81,8 +90,8 @@ fn engine() -> impl Strategy<Value = EngineConfig> {
             enable_chunked_prefill: chunked,
             preemption_mode: if fifo { PreemptionMode::Fifo } else { PreemptionMode::Lifo },
             ..EngineConfig::default()
-        }
-    })
+        },
+    )
 }
 
 fn load() -> impl Strategy<Value = Load> {

@@ -221,3 +221,69 @@ fn speed_ups_divide_after_rounding() {
         |json: &str| run(&ReplayArgs { extra_engine_args: Some(json.to_owned()), ..synthetic(100, 3, 1) }).1;
     assert_eq!(unscaled(r#"{"speedup_ratio":0}"#), unscaled("{}"));
 }
+
+#[test]
+fn sglang_computes_prompts_before_it_decodes() {
+    let json = r#"{"engine_type":"sglang","block_size":64}"#;
+    let lines = [0, 1000]
+        .map(|ms| format!(r#"{{"timestamp":{ms},"input_length":128,"output_length":2,"hash_ids":[1]}}"#));
+    let (replayed, records) = run_trace(&lines, engine(json));
+    // spec/engine.md 15.11: the last page is computed again, and the first token comes out of the prefill.
+    close(records[1].ttft_ms.unwrap(), 17.474_885);
+    close(replayed.summary.reused_ratio(), 0.25);
+    // A prompt that arrives while another request decodes stalls it for the whole prefill.
+    let rows = [(0, 64, 50), (30, 5000, 1)].map(|(ms, input, output)| {
+        let ids: Vec<u32> = (ms..ms + 10).collect();
+        format!(r#"{{"timestamp":{ms},"input_length":{input},"output_length":{output},"hash_ids":{ids:?}}}"#)
+    });
+    let (replayed, _) = run_trace(&rows, engine(json));
+    assert!(replayed.summary.itl_ms.max > 102.0, "{}", replayed.summary.itl_ms.max);
+}
+
+#[test]
+fn sglang_rejects_what_can_never_run_and_goes_on() {
+    let json = r#"{"engine_type":"sglang","block_size":16,"num_gpu_blocks":64}"#;
+    let rows = [(2000, 1), (64, 4), (500, 2000)].map(|(input, output)| {
+        format!(r#"{{"timestamp":0,"input_length":{input},"output_length":{output},"hash_ids":[1,2,3,4]}}"#)
+    });
+    let (replayed, records) = run_trace(&rows, engine(json));
+    assert_eq!(replayed.summary.counts.completed, 1, "{:?}", replayed.warnings);
+    let reasons: Vec<_> = records.iter().map(|record| record.rejection_reason).collect();
+    assert_eq!(
+        reasons,
+        [Some("prompt_exceeds_num_gpu_blocks"), None, Some("output_reserve_exceeds_num_gpu_blocks")]
+    );
+}
+
+#[test]
+fn sglang_retracts_and_recovers() {
+    let json = r#"{"engine_type":"sglang","block_size":16,"num_gpu_blocks":60,
+        "sglang":{"schedule_conservativeness":0.1}}"#;
+    let args = ReplayArgs { extra_engine_args: Some(json.to_owned()), ..synthetic(100, 300, 8) };
+    let (replayed, records) = run(&args);
+    assert_eq!(totals(&replayed), (8, 800, 2400));
+    assert!(replayed.summary.counts.preemptions > 0, "the case has retractions");
+    assert!(records.iter().any(|record| record.readmission_count > 0));
+}
+
+#[test]
+fn sglang_page_size_is_the_block_size() {
+    let plan = |json: &str| wavetank::Plan::of(&ReplayArgs { trace_files: vec!["t".into()], ..engine(json) });
+    let block_size = |json: &str| plan(json).unwrap().simulation.engine.block_size;
+    assert_eq!(block_size(r#"{"engine_type":"sglang"}"#), 1);
+    assert_eq!(block_size(r#"{"engine_type":"sglang","sglang":{"page_size":2}}"#), 2);
+    assert_eq!(block_size(r#"{"engine_type":"sglang","block_size":2,"sglang":{"page_size":2}}"#), 2);
+    for (json, expected) in [
+        (r#"{"engine_type":"sglang","block_size":4,"sglang":{"page_size":2}}"#, "\"block_size\" is 4"),
+        (
+            r#"{"engine_type":"sglang","block_size":64,"sglang":{"chunked_prefill_size":100}}"#,
+            "not a multiple",
+        ),
+        (r#"{"engine_type":"sglang","sglang":{"pagesize":2}}"#, "unknown key \"pagesize\""),
+        (r#"{"engine_type":"sglang","sglang":{"schedule_policy":"lru"}}"#, "known: fcfs, fifo, lpm"),
+        (r#"{"block_size":1}"#, "must be 2 or more"),
+    ] {
+        let message = plan(json).unwrap_err().to_string();
+        assert!(message.contains(expected), "{json}: {message}");
+    }
+}

@@ -17,11 +17,12 @@ use wavetank_model::{
 
 use super::{Engine, Entry, Horizon, Job, Signal, Work};
 use crate::EngineConfig;
+use crate::arena::{Arena, Slot};
 use crate::pace::Pace;
+use crate::stretch::Stretch;
 use crate::timing::{DecodeBatch, PrefillBatch};
 use schedule::Scheduled;
-use sequence::{Arena, Sequence, Slot};
-use stretch::Stretch;
+use sequence::Sequence;
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
@@ -35,7 +36,7 @@ struct Vllm {
     worker: WorkerId,
     pace: Pace,
     pool: BlockPool,
-    sequences: Arena,
+    sequences: Arena<Sequence>,
     waiting: VecDeque<Slot>,
     running: Vec<Slot>,
     /// End of the last pass: the next one starts here.
@@ -91,7 +92,7 @@ impl Vllm {
     /// One pass through the whole scheduler.
     fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
         self.stretch.forget();
-        self.pool.settle_log();
+        self.pool.log().settle();
         let preempted = self.schedule(sink);
         let end = self.boundary + self.price();
         if end > ends_by {
@@ -271,13 +272,13 @@ impl Engine for Vllm {
     }
 
     fn watch_cache(&mut self) {
-        self.pool.keep_log();
+        self.pool.log().keep();
     }
 
     fn take_changes(&mut self, now: Nanos, into: &mut Vec<Change>) {
         match self.boundary <= now {
-            true => self.pool.take_log(into),
-            false => self.pool.take_settled_log(into),
+            true => self.pool.log().take(into),
+            false => self.pool.log().take_settled(into),
         }
     }
 

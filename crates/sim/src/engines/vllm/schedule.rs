@@ -3,8 +3,8 @@
 use wavetank_model::{RejectReason, ServeEvent, ServeSink};
 
 use super::Vllm;
-use super::sequence::Slot;
 use crate::PreemptionMode;
+use crate::arena::Slot;
 
 /// The work one request got in this pass.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,9 @@
-//! A request inside the engine, and the arena that holds them.
-
-use std::ops::{Index, IndexMut};
+//! A request inside the engine.
 
 use wavetank_cache::BlockId;
 use wavetank_model::{BlockKey, Prompt, RequestId};
 
 use crate::engines::Job;
-
-/// A place in the arena.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot(u32);
 
 /// A request's tokens and blocks. Known tokens are the prompt and what was generated.
 #[derive(Debug)]
@@ -63,54 +57,8 @@ impl Sequence {
         self.prompt.tokens().saturating_sub(computed)
     }
 
-    /// The identities of its full blocks from `first` on: the prompt's, then private ones.
+    /// The identities of its full blocks from `first` on.
     pub(super) fn keys(&self, first: u32, block_size: u32) -> impl Iterator<Item = BlockKey> + '_ {
-        let prompt_blocks = self.prompt.full_blocks(block_size);
-        let owner = u64::from(self.id.0);
-        let output = (first.max(prompt_blocks)..self.len / block_size)
-            .map(move |block| self.prompt.output_key(owner, block));
-        self.prompt.keys_from(first.min(prompt_blocks), block_size).chain(output)
-    }
-}
-
-/// Sequences by slot; slots and their block lists are used again.
-#[derive(Debug, Default)]
-pub(super) struct Arena {
-    sequences: Vec<Sequence>,
-    vacant: Vec<Slot>,
-}
-
-impl Arena {
-    pub(super) fn insert(&mut self, mut sequence: Sequence) -> Slot {
-        match self.vacant.pop() {
-            Some(slot) => {
-                std::mem::swap(&mut sequence.blocks, &mut self[slot].blocks);
-                self[slot] = sequence;
-                slot
-            }
-            None => {
-                self.sequences.push(sequence);
-                Slot(self.sequences.len() as u32 - 1)
-            }
-        }
-    }
-
-    /// Frees the slot; the sequence holds no blocks any more.
-    pub(super) fn remove(&mut self, slot: Slot) {
-        debug_assert!(self[slot].blocks.is_empty());
-        self.vacant.push(slot);
-    }
-}
-
-impl Index<Slot> for Arena {
-    type Output = Sequence;
-    fn index(&self, slot: Slot) -> &Sequence {
-        &self.sequences[slot.0 as usize]
-    }
-}
-
-impl IndexMut<Slot> for Arena {
-    fn index_mut(&mut self, slot: Slot) -> &mut Sequence {
-        &mut self.sequences[slot.0 as usize]
+        self.prompt.content_keys(u64::from(self.id.0), self.len, first, block_size)
     }
 }

@@ -5,29 +5,7 @@ use wavetank_model::{Nanos, ServeEvent, ServeSink};
 
 use super::Vllm;
 use crate::engines::{Horizon, Signal};
-
-/// Prices of the passes to come, valid while the running batch stays the same.
-#[derive(Default)]
-pub(super) struct Stretch {
-    steps: Vec<Nanos>,
-    used: usize,
-    /// The last pass priced, for guessing how many fit before a horizon.
-    last: Nanos,
-}
-
-/// Passes priced ahead of need: a batch that changes before they are used has wasted at most these.
-const AHEAD: usize = 256;
-
-impl Stretch {
-    pub(super) fn forget(&mut self) {
-        self.steps.clear();
-        self.used = 0;
-    }
-
-    fn ready(&self) -> usize {
-        self.steps.len() - self.used
-    }
-}
+use crate::stretch::{Advance, Course};
 
 impl Vllm {
     /// How many passes can be advanced together now; the last of them may finish requests.
@@ -80,54 +58,24 @@ impl Vllm {
     /// Advances up to `most` passes, to the horizon.
     pub(super) fn stretch(&mut self, most: u32, horizon: Horizon, sink: &mut ServeSink<'_>) {
         let start = self.boundary;
-        let mut count = 0;
-        while count < most && self.boundary < horizon.starts_before {
-            if self.stretch.ready() == count as usize {
-                self.price_ahead(count, most, horizon);
-            }
-            let end = self.boundary + self.stretch.steps[self.stretch.used + count as usize];
-            if end > horizon.ends_by {
-                self.halted = true;
-                break;
-            }
-            self.boundary = end;
-            count += 1;
-        }
+        let batch = self.decode_batch(self.running.len() as u32, self.running_tokens);
+        let course = Course { pace: &self.pace, batch, most };
+        let Advance { count, end, halted } = self.stretch.advance(course, start, horizon);
+        (self.boundary, self.halted) = (end, halted);
         // A pass that ends beyond the horizon is still in flight there: its changes must stay apart.
-        if self.boundary > horizon.starts_before && count > 1 && self.pool.keeps_log() {
-            let last = self.stretch.steps[self.stretch.used + count as usize - 1];
+        if end > horizon.starts_before && count > 1 && self.pool.log().is_kept() {
+            let last = self.stretch.steps(count)[count as usize - 1];
             self.book(start, count - 1, sink);
-            self.book(Nanos(self.boundary.0 - last.0), 1, sink);
+            self.book(Nanos(end.0 - last.0), 1, sink);
         } else {
             self.book(start, count, sink);
         }
     }
 
-    /// Prices more passes after the `count` that this stretch has used: as many as fit before the horizon if
-    /// passes stay as long as the last one, within `most` and `AHEAD`.
-    fn price_ahead(&mut self, count: u32, most: u32, horizon: Horizon) {
-        let left = horizon.starts_before.since(self.boundary).0;
-        let guess = left / self.stretch.last.0.max(1) + 1;
-        self.price_passes(count, guess.min(u64::from(most - count)) as usize);
-    }
-
-    fn price_passes(&mut self, count: u32, passes: usize) {
-        let batch = self.running.len() as u32;
-        let kv_tokens = self.running_tokens + u64::from(batch) * u64::from(count);
-        let first = self.decode_batch(batch, kv_tokens);
-        self.pace.decode_run(first, passes.min(AHEAD), &mut self.stretch.steps);
-        self.stretch.last = self.stretch.steps[self.stretch.steps.len() - 1];
-    }
-
-    /// The end of the passes priced so far, at least `AHEAD` of them if there are as many.
+    /// The end of the passes priced so far.
     pub(super) fn end_of_plan(&mut self, most: u32) -> Nanos {
-        let ready = self.stretch.ready();
-        let wanted = AHEAD.min(most as usize);
-        if ready < wanted {
-            self.price_passes(ready as u32, wanted - ready);
-        }
-        let planned = &self.stretch.steps[self.stretch.used..];
-        self.boundary + planned[..planned.len().min(most as usize)].iter().copied().sum()
+        let batch = self.decode_batch(self.running.len() as u32, self.running_tokens);
+        self.stretch.end_of_plan(Course { pace: &self.pace, batch, most }, self.boundary)
     }
 
     /// Enters `count` passes that began at `start` into every running request.
@@ -135,7 +83,7 @@ impl Vllm {
         if count == 0 {
             return;
         }
-        self.pool.settle_log();
+        self.pool.log().settle();
         self.work.advanced_passes += u64::from(count);
         self.running_tokens += self.running.len() as u64 * u64::from(count);
         self.scratch.emitting.clear();
@@ -156,11 +104,11 @@ impl Vllm {
             assert!(fits, "a stretch is no longer than its blocks");
             self.publish(slot);
         }
-        let steps = &self.stretch.steps[self.stretch.used..][..count as usize];
+        let steps = self.stretch.steps(count);
         let requests = &self.scratch.emitting;
         sink.record(&ServeEvent::TokensEmitted { worker: self.worker, start, steps, requests });
         self.work.busy += steps.iter().copied().sum();
-        self.stretch.used += count as usize;
+        self.stretch.done(count);
         if finishing {
             self.stretch.forget();
             self.finish(self.boundary, sink);
