@@ -11,6 +11,7 @@ mod pace;
 mod plan;
 pub mod queues;
 pub mod routers;
+mod shell;
 mod stretch;
 pub mod timing;
 mod wakes;

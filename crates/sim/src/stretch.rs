@@ -94,3 +94,20 @@ impl Stretch {
         self.last = self.steps[self.steps.len() - 1];
     }
 }
+
+/// The largest number from `sure` to `most` for which `fits` holds. It holds for `sure`, and for everything
+/// below a number for which it does.
+pub(crate) fn longest(sure: u32, most: u32, fits: impl Fn(u32) -> bool) -> u32 {
+    if sure >= most || fits(most) {
+        return most;
+    }
+    let (mut enough, mut short) = (sure, most);
+    while short - enough > 1 {
+        let middle = enough + (short - enough) / 2;
+        match fits(middle) {
+            true => enough = middle,
+            false => short = middle,
+        }
+    }
+    enough
+}

@@ -5,8 +5,9 @@ use wavetank_model::{Nanos, RejectReason, ServeEvent, ServeSink};
 
 use super::Sglang;
 use crate::EngineConfig;
-use crate::engines::{Horizon, Signal};
-use crate::stretch::{Advance, Course};
+use crate::engines::Signal;
+use crate::shell::Scheduler;
+use crate::stretch::longest;
 
 /// The reserve ratio an engine starts with.
 pub(super) fn first_ratio(config: &EngineConfig) -> f64 {
@@ -40,7 +41,7 @@ impl Sglang {
         if !retracted {
             self.decay(1);
         }
-        self.pace.decode(self.decode_batch())
+        self.shell.pace.decode(self.decode_batch())
     }
 
     /// Every decode pass that goes well lowers the reserve.
@@ -69,7 +70,7 @@ impl Sglang {
         let sequence = &mut self.sequences[slot];
         sequence.computed = 0;
         self.running_tokens -= u64::from(sequence.len);
-        let (request, worker, at) = (sequence.id, self.worker, self.boundary);
+        let (request, worker, at) = (sequence.id, self.shell.worker, self.shell.boundary);
         sink.record(&ServeEvent::RequestPreempted { request, worker, at });
         self.waiting.push_back(slot);
         let (mut expected, mut asked) = (0, 0);
@@ -95,12 +96,12 @@ impl Sglang {
             self.sample(self.running[position]);
         }
         self.running_tokens += self.running.len() as u64;
-        self.tell_tokens(self.boundary, &[end - self.boundary], sink);
-        self.finish(end, sink);
+        self.shell.tell_tokens(end, sink);
+        self.complete_finished(end, sink);
     }
 
     /// The requests that have all their tokens leave, in order.
-    fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
+    pub(super) fn complete_finished(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
         let mut kept = 0;
         for position in 0..self.running.len() {
             let slot = self.running[position];
@@ -116,55 +117,18 @@ impl Sglang {
     }
 
     /// How many decode passes can be advanced together now; the last of them may finish requests.
-    pub(super) fn uneventful_passes(&self) -> u32 {
+    pub(super) fn passes_to_advance(&self) -> u32 {
         let seats_taken = self.config.max_num_seqs.is_some_and(|seats| self.running.len() >= seats as usize);
         if self.running.is_empty() || !(self.waiting.is_empty() || seats_taken) {
             return 0;
         }
         let left = |slot| self.sequences[slot].limit - self.sequences[slot].len;
         let most = self.running.iter().map(|&slot| left(slot)).min().unwrap_or(0);
-        let (mut enough, mut short) = (0, most + 1);
-        if self.pages_for(most) <= self.available_pages() {
-            return most;
-        }
-        while short - enough > 1 {
-            let middle = enough + (short - enough) / 2;
-            match self.pages_for(middle) <= self.available_pages() {
-                true => enough = middle,
-                false => short = middle,
-            }
-        }
-        enough
+        longest(0, most, |passes| self.pages_for(passes) <= self.available_pages())
     }
 
-    /// Advances up to `most` passes, to the horizon.
-    pub(super) fn stretch(&mut self, most: u32, horizon: Horizon, sink: &mut ServeSink<'_>) {
-        let start = self.boundary;
-        let course = Course { pace: &self.pace, batch: self.decode_batch(), most };
-        let Advance { count, end, halted } = self.stretch.advance(course, start, horizon);
-        (self.boundary, self.halted) = (end, halted);
-        if end > horizon.starts_before && count > 1 && self.tree.log().is_kept() {
-            let last = self.stretch.steps(count)[count as usize - 1];
-            self.book(start, count - 1, sink);
-            self.book(Nanos(end.0 - last.0), 1, sink);
-        } else {
-            self.book(start, count, sink);
-        }
-    }
-
-    /// The end of the passes priced so far.
-    pub(super) fn end_of_plan(&mut self, most: u32) -> Nanos {
-        let course = Course { pace: &self.pace, batch: self.decode_batch(), most };
-        self.stretch.end_of_plan(course, self.boundary)
-    }
-
-    /// Enters `count` passes that began at `start` into every running request.
-    fn book(&mut self, start: Nanos, count: u32, sink: &mut ServeSink<'_>) {
-        if count == 0 {
-            return;
-        }
-        self.tree.log().settle();
-        self.work.advanced_passes += u64::from(count);
+    /// Enters `count` tokens into every running request. Tells whether any has all of them.
+    pub(super) fn grow_running(&mut self, count: u32) -> bool {
         self.decay(count);
         let page = self.page();
         let mut finishing = false;
@@ -174,24 +138,15 @@ impl Sglang {
             sequence.len += count;
             let opened = sequence.missing_pages(sequence.len, page);
             sequence.private_pages += opened;
-            self.emitting.push(sequence.id);
+            self.shell.emitting.push(sequence.id);
             if sequence.is_finished() {
                 finishing = true;
-                self.signals.push(Signal::Ended(sequence.id));
+                self.shell.signals.push(Signal::Ended(sequence.id));
             }
             let fits = self.allocate(opened);
             assert!(fits, "a stretch is no longer than its pages");
         }
         self.running_tokens += self.running.len() as u64 * u64::from(count);
-        let steps = self.stretch.steps(count);
-        self.work.busy += steps.iter().copied().sum();
-        let (worker, requests) = (self.worker, &self.emitting);
-        sink.record(&ServeEvent::TokensEmitted { worker, start, steps, requests });
-        self.emitting.clear();
-        self.stretch.done(count);
-        if finishing {
-            self.stretch.forget();
-            self.finish(self.boundary, sink);
-        }
+        finishing
     }
 }

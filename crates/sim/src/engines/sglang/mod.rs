@@ -2,8 +2,8 @@
 //! shrinks while decoding goes well, retraction when it does not (spec/engine.md 5 as overridden by 15.10 to
 //! 15.14 and 16.2).
 //!
-//! `sequence` is a request inside the engine, `prefill` forms a batch of prompts, `decode` gives every running
-//! request a token; this file is the pass and the books.
+//! `sequence` is a request inside the engine, `prefill` forms a batch of prompts, `decode` gives every
+//! running request a token; this file is the pass and the books.
 
 mod decode;
 mod prefill;
@@ -11,16 +11,13 @@ mod sequence;
 
 use std::collections::VecDeque;
 
-use wavetank_cache::{Change, RadixTree};
-use wavetank_model::{
-    Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
-};
+use wavetank_cache::{ChangeLog, RadixTree};
+use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, Result, ServeEvent, ServeSink, WorkerId};
 
-use super::{Engine, Entry, Horizon, Job, Signal, Work};
+use super::{Entry, Job, Signal};
 use crate::EngineConfig;
 use crate::arena::{Arena, Slot};
-use crate::pace::Pace;
-use crate::stretch::Stretch;
+use crate::shell::{Scheduler, Shell};
 use crate::timing::DecodeBatch;
 use prefill::Part;
 use sequence::Sequence;
@@ -34,8 +31,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 struct Sglang {
     config: EngineConfig,
-    worker: WorkerId,
-    pace: Pace,
+    shell: Shell,
     tree: RadixTree,
     /// Pages that requests hold outside the tree.
     private_pages: u32,
@@ -44,48 +40,31 @@ struct Sglang {
     running: Vec<Slot>,
     /// Part of the output still to come for which room is kept.
     ratio: f64,
-    boundary: Nanos,
     /// Sum of the lengths of running requests.
     running_tokens: u64,
-    halted: bool,
-    stretch: Stretch,
-    signals: Vec<Signal>,
-    work: Work,
     parts: Vec<Part>,
     rejected: Vec<(Slot, RejectReason)>,
-    emitting: Vec<RequestId>,
 }
 
 impl Sglang {
     fn build(config: &EngineConfig, worker: WorkerId) -> Result<Self> {
         Ok(Self {
-            worker,
-            pace: Pace::of(config)?,
+            shell: Shell::of(config, worker)?,
             tree: RadixTree::default(),
             private_pages: 0,
             sequences: Arena::default(),
             waiting: VecDeque::new(),
             running: Vec::new(),
             ratio: decode::first_ratio(config),
-            boundary: Nanos::ZERO,
             running_tokens: 0,
-            halted: false,
-            stretch: Stretch::default(),
-            signals: Vec::new(),
-            work: Work::default(),
             parts: Vec::new(),
             rejected: Vec::new(),
-            emitting: Vec::new(),
             config: config.clone(),
         })
     }
 
     fn page(&self) -> u32 {
         self.config.block_size
-    }
-
-    fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.running.is_empty()
     }
 
     /// Pages that hold nothing.
@@ -110,37 +89,6 @@ impl Sglang {
         true
     }
 
-    /// One pass: prompts if any can be computed, otherwise a token for everyone.
-    fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
-        self.stretch.forget();
-        self.tree.log().settle();
-        let (waiting, running) = (self.waiting.len(), self.running.len());
-        self.form_batch(sink);
-        let prefills = !self.parts.is_empty();
-        let time = if prefills { self.prefill_time() } else { self.prepare_decode(sink) };
-        let end = self.boundary + time;
-        if end > ends_by {
-            self.halted = true;
-            return Ok(());
-        }
-        self.work.stepped_passes += 1;
-        self.work.busy += time;
-        match prefills {
-            true => self.finish_prefill(end, sink),
-            false => self.emit_decode(end, sink),
-        }
-        self.boundary = end;
-        self.reject(sink);
-        let moved = (self.waiting.len(), self.running.len()) != (waiting, running);
-        let progressed = prefills || moved || time > Nanos::ZERO || !self.signals.is_empty();
-        if progressed { Ok(()) } else { Err(self.stuck()) }
-    }
-
-    fn decode_batch(&self) -> DecodeBatch {
-        let capacity_tokens = u64::from(self.config.num_gpu_blocks) * u64::from(self.page());
-        DecodeBatch { requests: self.running.len() as u32, kv_tokens: self.running_tokens, capacity_tokens }
-    }
-
     /// Gives a token to a sequence whose known tokens are all computed, with the page it may open.
     fn sample(&mut self, slot: Slot) {
         let page = self.page();
@@ -148,7 +96,7 @@ impl Sglang {
         let first = !sequence.has_generated();
         if sequence.len < sequence.limit {
             sequence.len += 1;
-            self.emitting.push(sequence.id);
+            self.shell.emitting.push(sequence.id);
             let missing = sequence.missing_pages(sequence.len, page);
             // A prompt's own first token may find none left; decoding takes it up again.
             if self.allocate(missing) {
@@ -157,19 +105,10 @@ impl Sglang {
         }
         let sequence = &self.sequences[slot];
         if sequence.is_finished() {
-            self.signals.push(Signal::Ended(sequence.id));
+            self.shell.signals.push(Signal::Ended(sequence.id));
         } else if first {
-            self.signals.push(Signal::Prefilled(sequence.id));
+            self.shell.signals.push(Signal::Prefilled(sequence.id));
         }
-    }
-
-    /// Reports the tokens of a pass or a stretch.
-    fn tell_tokens(&mut self, start: Nanos, steps: &[Nanos], sink: &mut ServeSink<'_>) {
-        if !self.emitting.is_empty() {
-            let (worker, requests) = (self.worker, &self.emitting);
-            sink.record(&ServeEvent::TokensEmitted { worker, start, steps, requests });
-        }
-        self.emitting.clear();
     }
 
     /// A request has all its tokens: whole pages stay in the tree, the last sampled token's included.
@@ -178,7 +117,7 @@ impl Sglang {
         self.store(slot, tokens);
         self.give_back(slot);
         let request = self.sequences[slot].id;
-        sink.record(&ServeEvent::RequestCompleted { request, worker: self.worker, at: end });
+        sink.record(&ServeEvent::RequestCompleted { request, worker: self.shell.worker, at: end });
         self.sequences.remove(slot);
     }
 
@@ -210,9 +149,9 @@ impl Sglang {
         for (slot, reason) in std::mem::take(&mut self.rejected) {
             self.give_back(slot);
             let request = self.sequences[slot].id;
-            self.signals.push(Signal::Ended(request));
+            self.shell.signals.push(Signal::Ended(request));
             self.sequences.remove(slot);
-            let (worker, at) = (self.worker, self.boundary);
+            let (worker, at) = (self.shell.worker, self.shell.boundary);
             sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });
         }
     }
@@ -220,8 +159,8 @@ impl Sglang {
     fn stuck(&self) -> Error {
         let message = format!(
             "worker {} makes no progress at {}: {} running, {} waiting, {} of {} pages available",
-            self.worker.0,
-            self.boundary,
+            self.shell.worker.0,
+            self.shell.boundary,
             self.running.len(),
             self.waiting.len(),
             self.available_pages(),
@@ -232,59 +171,68 @@ impl Sglang {
     }
 }
 
-impl Engine for Sglang {
-    fn submit(&mut self, job: Job, now: Nanos) {
-        if self.is_idle() {
-            self.boundary = self.boundary.max(now);
-        }
+impl Scheduler for Sglang {
+    fn shell(&self) -> &Shell {
+        &self.shell
+    }
+
+    fn shell_mut(&mut self) -> &mut Shell {
+        &mut self.shell
+    }
+
+    fn enqueue(&mut self, job: Job) {
         let slot = self.sequences.insert(Sequence::of(job, self.config.max_model_len));
         self.waiting.push_back(slot);
     }
 
-    fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()> {
-        while self.boundary < horizon.starts_before && self.signals.is_empty() {
-            if self.is_idle() || self.halted {
-                break;
-            }
-            match self.uneventful_passes() {
-                0 => self.step(horizon.ends_by, sink)?,
-                most => self.stretch(most, horizon, sink),
-            }
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.running.is_empty()
+    }
+
+    /// One pass: prompts if any can be computed, otherwise a token for everyone.
+    fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
+        self.shell.stretch.forget();
+        self.tree.log().settle();
+        let (waiting, running) = (self.waiting.len(), self.running.len());
+        self.form_batch(sink);
+        let prefills = !self.parts.is_empty();
+        let time = if prefills { self.prefill_time() } else { self.prepare_decode(sink) };
+        let end = self.shell.boundary + time;
+        if end > ends_by {
+            self.shell.halted = true;
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn wake(&mut self) -> Option<Nanos> {
-        if !self.signals.is_empty() {
-            return Some(self.boundary);
+        self.shell.work.stepped_passes += 1;
+        self.shell.work.busy += time;
+        match prefills {
+            true => self.finish_prefill(end, sink),
+            false => self.emit_decode(end, sink),
         }
-        if self.is_idle() || self.halted {
-            return None;
-        }
-        Some(match self.uneventful_passes() {
-            0 => self.boundary,
-            most => self.end_of_plan(most),
-        })
+        self.shell.boundary = end;
+        self.reject(sink);
+        let moved = (self.waiting.len(), self.running.len()) != (waiting, running);
+        let progressed = prefills || moved || time > Nanos::ZERO || !self.shell.signals.is_empty();
+        if progressed { Ok(()) } else { Err(self.stuck()) }
     }
 
-    fn take_signals(&mut self, into: &mut Vec<Signal>) -> bool {
-        let any = !self.signals.is_empty();
-        into.append(&mut self.signals);
-        any
+    fn uneventful_passes(&self) -> u32 {
+        self.passes_to_advance()
     }
 
-    fn watch_cache(&mut self) {
-        self.tree.log().keep();
+    fn decode_batch(&self) -> DecodeBatch {
+        let capacity_tokens = u64::from(self.config.num_gpu_blocks) * u64::from(self.page());
+        DecodeBatch { requests: self.running.len() as u32, kv_tokens: self.running_tokens, capacity_tokens }
     }
 
-    fn take_changes(&mut self, now: Nanos, into: &mut Vec<Change>) {
-        match self.boundary <= now {
-            true => self.tree.log().take(into),
-            false => self.tree.log().take_settled(into),
-        }
+    fn grow_all(&mut self, count: u32) -> bool {
+        self.grow_running(count)
     }
 
-    fn work(&self) -> Work {
-        self.work
+    fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
+        self.complete_finished(end, sink);
+    }
+
+    fn log(&mut self) -> &mut ChangeLog {
+        self.tree.log()
     }
 }

@@ -164,7 +164,7 @@ impl Sglang {
         let whole = after == sequence.len;
         if starts {
             let reused_tokens = before.min(sequence.prompt.tokens());
-            let (request, worker, at) = (sequence.id, self.worker, self.boundary);
+            let (request, worker, at) = (sequence.id, self.shell.worker, self.shell.boundary);
             sink.record(&ServeEvent::RequestAdmitted { request, worker, at, reused_tokens });
         }
         self.parts.push(Part { slot, before, tokens, whole });
@@ -210,24 +210,28 @@ impl Sglang {
         let context = self.parts.iter().map(|part| u64::from(part.before + part.tokens)).sum();
         let prefix = self.parts.iter().map(|part| u64::from(part.before)).sum();
         let requests = count as u32;
-        self.pace.prefill(PrefillBatch { requests, mean_context: mean(context), mean_prefix: mean(prefix) })
+        self.shell.pace.prefill(PrefillBatch {
+            requests,
+            mean_context: mean(context),
+            mean_prefix: mean(prefix),
+        })
     }
 
     /// The end of a prefill pass: whole prompts give a token and start to run.
     pub(super) fn finish_prefill(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
-        let (start, step) = (self.boundary, end - self.boundary);
+        let (start, step) = (self.shell.boundary, end - self.shell.boundary);
         let parts = std::mem::take(&mut self.parts);
         for &Part { slot, before, tokens, whole } in &parts {
             let sequence = &self.sequences[slot];
             let prompt_part = tokens.min(sequence.prompt.tokens().saturating_sub(before));
-            self.work.prompt_tokens += u64::from(prompt_part);
-            let (request, worker) = (sequence.id, self.worker);
+            self.shell.work.prompt_tokens += u64::from(prompt_part);
+            let (request, worker) = (sequence.id, self.shell.worker);
             sink.record(&ServeEvent::PromptComputed { request, worker, start, step, tokens: prompt_part });
             if whole {
                 self.sample(slot);
             }
         }
-        self.tell_tokens(start, &[step], sink);
+        self.shell.tell_tokens(end, sink);
         for &Part { slot, .. } in parts.iter().filter(|part| part.whole) {
             let sequence = &self.sequences[slot];
             if sequence.is_finished() {

@@ -10,16 +10,13 @@ mod stretch;
 
 use std::collections::VecDeque;
 
-use wavetank_cache::{BlockPool, Change, Hits};
-use wavetank_model::{
-    Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
-};
+use wavetank_cache::{BlockPool, ChangeLog, Hits};
+use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, Result, ServeEvent, ServeSink, WorkerId};
 
-use super::{Engine, Entry, Horizon, Job, Signal, Work};
+use super::{Entry, Job, Signal};
 use crate::EngineConfig;
 use crate::arena::{Arena, Slot};
-use crate::pace::Pace;
-use crate::stretch::Stretch;
+use crate::shell::{Scheduler, Shell};
 use crate::timing::{DecodeBatch, PrefillBatch};
 use schedule::Scheduled;
 use sequence::Sequence;
@@ -33,23 +30,15 @@ pub(super) const ENTRY: Entry = Entry {
 
 struct Vllm {
     config: EngineConfig,
-    worker: WorkerId,
-    pace: Pace,
+    shell: Shell,
     pool: BlockPool,
     sequences: Arena<Sequence>,
     waiting: VecDeque<Slot>,
     running: Vec<Slot>,
-    /// End of the last pass: the next one starts here.
-    boundary: Nanos,
     /// Sum of the lengths of running requests.
     running_tokens: u64,
     /// Whether the first waiting request lacks blocks, so that it waits until a running one finishes.
     stalled: bool,
-    /// Whether a pass would have ended beyond the horizon: nothing more happens here.
-    halted: bool,
-    stretch: Stretch,
-    signals: Vec<Signal>,
-    work: Work,
     scratch: Scratch,
 }
 
@@ -60,62 +49,30 @@ struct Scratch {
     budget: u32,
     scheduled: Vec<Scheduled>,
     rejected: Vec<(Slot, RejectReason)>,
-    emitting: Vec<RequestId>,
     hits: Hits,
 }
 
 impl Vllm {
     fn build(config: &EngineConfig, worker: WorkerId) -> Result<Self> {
         Ok(Self {
-            worker,
-            pace: Pace::of(config)?,
+            shell: Shell::of(config, worker)?,
             pool: BlockPool::with_capacity(config.num_gpu_blocks),
             config: config.clone(),
             sequences: Arena::default(),
             waiting: VecDeque::new(),
             running: Vec::new(),
-            boundary: Nanos::ZERO,
             running_tokens: 0,
             stalled: false,
-            halted: false,
-            stretch: Stretch::default(),
-            signals: Vec::new(),
-            work: Work::default(),
             scratch: Scratch::default(),
         })
     }
 
-    fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.running.is_empty()
-    }
-
-    /// One pass through the whole scheduler.
-    fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
-        self.stretch.forget();
-        self.pool.log().settle();
-        let preempted = self.schedule(sink);
-        let end = self.boundary + self.price();
-        if end > ends_by {
-            self.halted = true;
-            return Ok(());
-        }
-        self.work.stepped_passes += 1;
-        self.work.busy += end - self.boundary;
-        self.tell_prompts(end, sink);
-        let emitted = self.emit(end, sink);
-        self.boundary = end;
-        self.reject(sink);
-        let progressed =
-            emitted || preempted || !self.scratch.scheduled.is_empty() || !self.signals.is_empty();
-        if progressed { Ok(()) } else { Err(self.stuck()) }
-    }
-
     /// Reports the parts of prompts this pass computes.
     fn tell_prompts(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
-        let (worker, start, step) = (self.worker, self.boundary, end - self.boundary);
+        let (worker, start, step) = (self.shell.worker, self.shell.boundary, end - self.shell.boundary);
         for work in self.scratch.scheduled.iter().filter(|work| work.prompt_tokens > 0) {
             let (request, tokens) = (self.sequences[work.slot].id, work.prompt_tokens);
-            self.work.prompt_tokens += u64::from(tokens);
+            self.shell.work.prompt_tokens += u64::from(tokens);
             sink.record(&ServeEvent::PromptComputed { request, worker, start, step, tokens });
         }
     }
@@ -133,25 +90,23 @@ impl Vllm {
             let mean = |sum: u64| (sum / u64::from(prompts)) as u32;
             let batch =
                 PrefillBatch { requests: prompts, mean_context: mean(context), mean_prefix: mean(prefix) };
-            time += self.pace.prefill(batch);
+            time += self.shell.pace.prefill(batch);
         }
         let decoding = self.running.iter().map(|&slot| &self.sequences[slot]).filter(|s| s.decodes());
         let (requests, kv_tokens) = decoding.fold((0, 0), |(n, sum), s| (n + 1, sum + u64::from(s.len)));
         if requests > 0 {
-            time += self.pace.decode(self.decode_batch(requests, kv_tokens));
+            time += self.shell.pace.decode(self.batch_of(requests, kv_tokens));
         }
         time
     }
 
-    fn decode_batch(&self, requests: u32, kv_tokens: u64) -> DecodeBatch {
+    fn batch_of(&self, requests: u32, kv_tokens: u64) -> DecodeBatch {
         let capacity_tokens = u64::from(self.config.num_gpu_blocks) * u64::from(self.config.block_size);
         DecodeBatch { requests, kv_tokens, capacity_tokens }
     }
 
     /// Gives a token to every running request whose known tokens are all computed. Tells whether any were.
     fn emit(&mut self, end: Nanos, sink: &mut ServeSink<'_>) -> bool {
-        let mut emitting = std::mem::take(&mut self.scratch.emitting);
-        emitting.clear();
         let mut ready = false;
         for &slot in &self.running {
             let sequence = &mut self.sequences[slot];
@@ -163,30 +118,103 @@ impl Vllm {
             if sequence.len < sequence.limit {
                 sequence.len += 1;
                 self.running_tokens += 1;
-                emitting.push(sequence.id);
+                self.shell.emitting.push(sequence.id);
             }
             if sequence.is_finished() {
-                self.signals.push(Signal::Ended(sequence.id));
+                self.shell.signals.push(Signal::Ended(sequence.id));
             } else if first {
-                self.signals.push(Signal::Prefilled(sequence.id));
+                self.shell.signals.push(Signal::Prefilled(sequence.id));
             }
         }
-        if !emitting.is_empty() {
-            let steps = &[end - self.boundary];
-            let (worker, start) = (self.worker, self.boundary);
-            sink.record(&ServeEvent::TokensEmitted { worker, start, steps, requests: &emitting });
-        }
-        self.scratch.emitting = emitting;
+        self.shell.tell_tokens(end, sink);
         if ready {
             self.finish(end, sink);
         }
         ready
     }
 
-    /// Releases the requests that have all their tokens.
+    /// Reports the requests this pass gave up, at its end.
+    fn reject(&mut self, sink: &mut ServeSink<'_>) {
+        for (slot, reason) in self.scratch.rejected.drain(..) {
+            let request = self.sequences[slot].id;
+            self.shell.signals.push(Signal::Ended(request));
+            self.sequences.remove(slot);
+            let (worker, at) = (self.shell.worker, self.shell.boundary);
+            sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });
+        }
+    }
+
+    fn stuck(&self) -> Error {
+        let message = format!(
+            "worker {} makes no progress at {}: {} running, {} waiting, {} of {} blocks in use",
+            self.shell.worker.0,
+            self.shell.boundary,
+            self.running.len(),
+            self.waiting.len(),
+            self.pool.in_use(),
+            self.pool.capacity()
+        );
+        Error::new(ErrorKind::Stuck, message)
+            .hint("this is a defect of the simulator; please report the plan")
+    }
+}
+
+impl Scheduler for Vllm {
+    fn shell(&self) -> &Shell {
+        &self.shell
+    }
+
+    fn shell_mut(&mut self) -> &mut Shell {
+        &mut self.shell
+    }
+
+    fn enqueue(&mut self, job: Job) {
+        if self.waiting.is_empty() {
+            self.stalled = false;
+        }
+        let slot = self.sequences.insert(Sequence::of(job, self.config.max_model_len));
+        self.waiting.push_back(slot);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.running.is_empty()
+    }
+
+    fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
+        self.shell.stretch.forget();
+        self.pool.log().settle();
+        let preempted = self.schedule(sink);
+        let end = self.shell.boundary + self.price();
+        if end > ends_by {
+            self.shell.halted = true;
+            return Ok(());
+        }
+        self.shell.work.stepped_passes += 1;
+        self.shell.work.busy += end - self.shell.boundary;
+        self.tell_prompts(end, sink);
+        let emitted = self.emit(end, sink);
+        self.shell.boundary = end;
+        self.reject(sink);
+        let progressed =
+            emitted || preempted || !self.scratch.scheduled.is_empty() || !self.shell.signals.is_empty();
+        if progressed { Ok(()) } else { Err(self.stuck()) }
+    }
+
+    fn uneventful_passes(&self) -> u32 {
+        self.passes_to_advance()
+    }
+
+    fn decode_batch(&self) -> DecodeBatch {
+        self.batch_of(self.running.len() as u32, self.running_tokens)
+    }
+
+    fn grow_all(&mut self, count: u32) -> bool {
+        self.grow_running(count)
+    }
+
     fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
         let Self { running, sequences, pool, running_tokens, stalled, .. } = self;
-        let worker = self.worker;
+        let worker = self.shell.worker;
         running.retain(|&slot| {
             let sequence = &mut sequences[slot];
             if !sequence.is_finished() {
@@ -201,97 +229,17 @@ impl Vllm {
         });
     }
 
-    /// Reports the requests this pass gave up, at its end.
-    fn reject(&mut self, sink: &mut ServeSink<'_>) {
-        for (slot, reason) in self.scratch.rejected.drain(..) {
-            let request = self.sequences[slot].id;
-            self.signals.push(Signal::Ended(request));
-            self.sequences.remove(slot);
-            let (worker, at) = (self.worker, self.boundary);
-            sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });
-        }
-    }
-
-    fn stuck(&self) -> Error {
-        let message = format!(
-            "worker {} makes no progress at {}: {} running, {} waiting, {} of {} blocks in use",
-            self.worker.0,
-            self.boundary,
-            self.running.len(),
-            self.waiting.len(),
-            self.pool.in_use(),
-            self.pool.capacity()
-        );
-        Error::new(ErrorKind::Stuck, message)
-            .hint("this is a defect of the simulator; please report the plan")
-    }
-}
-
-impl Engine for Vllm {
-    fn submit(&mut self, job: Job, now: Nanos) {
-        if self.is_idle() {
-            self.boundary = self.boundary.max(now);
-        }
-        if self.waiting.is_empty() {
-            self.stalled = false;
-        }
-        let slot = self.sequences.insert(Sequence::of(job, self.config.max_model_len));
-        self.waiting.push_back(slot);
-    }
-
-    fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()> {
-        while self.boundary < horizon.starts_before && self.signals.is_empty() {
-            if self.is_idle() || self.halted {
-                break;
-            }
-            match self.uneventful_passes() {
-                0 => self.step(horizon.ends_by, sink)?,
-                most => self.stretch(most, horizon, sink),
-            }
-        }
-        Ok(())
-    }
-
-    fn wake(&mut self) -> Option<Nanos> {
-        if !self.signals.is_empty() {
-            return Some(self.boundary);
-        }
-        if self.is_idle() || self.halted {
-            return None;
-        }
-        Some(match self.uneventful_passes() {
-            0 => self.boundary,
-            most => self.end_of_plan(most),
-        })
-    }
-
-    fn take_signals(&mut self, into: &mut Vec<Signal>) -> bool {
-        let any = !self.signals.is_empty();
-        into.append(&mut self.signals);
-        any
-    }
-
-    fn watch_cache(&mut self) {
-        self.pool.log().keep();
-    }
-
-    fn take_changes(&mut self, now: Nanos, into: &mut Vec<Change>) {
-        match self.boundary <= now {
-            true => self.pool.log().take(into),
-            false => self.pool.log().take_settled(into),
-        }
-    }
-
-    fn work(&self) -> Work {
-        self.work
+    fn log(&mut self) -> &mut ChangeLog {
+        self.pool.log()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use wavetank_model::{Prompt, Sink};
+    use wavetank_model::{Prompt, RequestId, Sink};
 
     use super::*;
+    use crate::engines::{Engine, Horizon};
 
     struct Ignore;
     impl Sink<ServeEvent<'_>> for Ignore {
@@ -325,7 +273,7 @@ mod tests {
         let mut changes = Vec::new();
         engine.take_changes(Nanos(1), &mut changes);
         assert!(changes.is_empty(), "the prompt's pass is in flight");
-        engine.take_changes(engine.boundary, &mut changes);
+        engine.take_changes(engine.shell.boundary, &mut changes);
         assert_eq!(changes.iter().map(|change| change.slots.count_ones()).sum::<u32>(), 4);
     }
 }

@@ -141,7 +141,7 @@ impl Vllm {
         (sequence.computed, sequence.published) = (0, 0);
         self.waiting.push_front(victim);
         self.stalled = false;
-        let (request, worker, at) = (sequence.id, self.worker, self.boundary);
+        let (request, worker, at) = (sequence.id, self.shell.worker, self.shell.boundary);
         sink.record(&ServeEvent::RequestPreempted { request, worker, at });
         victim
     }
@@ -209,7 +209,7 @@ impl Vllm {
         self.running_tokens += u64::from(sequence.len);
         self.running.push(slot);
         let reused_tokens = cached.min(sequence.prompt.tokens());
-        let (request, worker, at) = (sequence.id, self.worker, self.boundary);
+        let (request, worker, at) = (sequence.id, self.shell.worker, self.shell.boundary);
         sink.record(&ServeEvent::RequestAdmitted { request, worker, at, reused_tokens });
         let fits = self.grow(slot, cached + tokens);
         assert!(fits, "the gate left room for request {}", request.0);

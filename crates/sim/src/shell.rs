@@ -1,0 +1,186 @@
+//! What every engine has around its scheduler: the clock of its passes, stretches of passes advanced at once,
+//! signals and the record of its work. An engine implements [`Scheduler`] and is an [`Engine`] by that.
+
+use wavetank_cache::{Change, ChangeLog};
+use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink, WorkerId};
+
+use crate::EngineConfig;
+use crate::engines::{Engine, Horizon, Job, Signal, Work};
+use crate::pace::Pace;
+use crate::stretch::{Advance, Course, Stretch};
+use crate::timing::DecodeBatch;
+
+/// The state around a scheduler.
+pub(crate) struct Shell {
+    pub(crate) worker: WorkerId,
+    pub(crate) pace: Pace,
+    /// End of the last pass: the next one starts here.
+    pub(crate) boundary: Nanos,
+    /// Whether a pass would have ended beyond the horizon: nothing more happens here.
+    pub(crate) halted: bool,
+    pub(crate) stretch: Stretch,
+    pub(crate) signals: Vec<Signal>,
+    pub(crate) work: Work,
+    /// Requests that get a token from the pass or stretch at hand.
+    pub(crate) emitting: Vec<RequestId>,
+}
+
+impl Shell {
+    pub(crate) fn of(config: &EngineConfig, worker: WorkerId) -> Result<Self> {
+        Ok(Self {
+            worker,
+            pace: Pace::of(config)?,
+            boundary: Nanos::ZERO,
+            halted: false,
+            stretch: Stretch::default(),
+            signals: Vec::new(),
+            work: Work::default(),
+            emitting: Vec::new(),
+        })
+    }
+
+    /// Reports one token for each of `emitting` at the end of a single pass.
+    pub(crate) fn tell_tokens(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
+        let (worker, start, requests) = (self.worker, self.boundary, &self.emitting);
+        if !requests.is_empty() {
+            sink.record(&ServeEvent::TokensEmitted { worker, start, steps: &[end - start], requests });
+        }
+        self.emitting.clear();
+    }
+
+    /// Reports a token for each of `emitting` at the end of each of the next `count` passes of the stretch.
+    fn tell_stretch(&mut self, start: Nanos, count: u32, sink: &mut ServeSink<'_>) {
+        let (worker, steps, requests) = (self.worker, self.stretch.steps(count), &self.emitting);
+        self.work.busy += steps.iter().copied().sum();
+        self.work.advanced_passes += u64::from(count);
+        sink.record(&ServeEvent::TokensEmitted { worker, start, steps, requests });
+        self.stretch.done(count);
+        self.emitting.clear();
+    }
+}
+
+/// The part of an engine that decides.
+pub(crate) trait Scheduler {
+    /// The state around it.
+    fn shell(&self) -> &Shell;
+
+    /// The same, to change it.
+    fn shell_mut(&mut self) -> &mut Shell;
+
+    /// Puts a job into the queue.
+    fn enqueue(&mut self, job: Job);
+
+    /// Whether there is nothing to do.
+    fn is_idle(&self) -> bool;
+
+    /// One pass, through all the rules. It moves the boundary, or halts if it would end after `ends_by`.
+    fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()>;
+
+    /// How many passes can be advanced together now; the last of them may finish requests.
+    fn uneventful_passes(&self) -> u32;
+
+    /// The batch that decodes in these passes.
+    fn decode_batch(&self) -> DecodeBatch;
+
+    /// Enters `count` tokens into every running request and fills `emitting` and the signals of those that
+    /// have all their tokens. Tells whether any has.
+    fn grow_all(&mut self, count: u32) -> bool;
+
+    /// Lets the requests go that have all their tokens.
+    fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>);
+
+    /// What changed in the cache.
+    fn log(&mut self) -> &mut ChangeLog;
+
+    /// Advances up to `most` passes, to the horizon.
+    fn stretch(&mut self, most: u32, horizon: Horizon, sink: &mut ServeSink<'_>) {
+        let batch = self.decode_batch();
+        let Shell { stretch, pace, boundary, halted, .. } = self.shell_mut();
+        let start = *boundary;
+        let Advance { count, end, halted: halts } =
+            stretch.advance(Course { pace, batch, most }, start, horizon);
+        (*boundary, *halted) = (end, halts);
+        // A pass that ends beyond the horizon is still in flight there: its changes must stay apart.
+        if end > horizon.starts_before && count > 1 && self.log().is_kept() {
+            let last = self.shell().stretch.steps(count)[count as usize - 1];
+            self.book(start, count - 1, sink);
+            self.book(Nanos(end.0 - last.0), 1, sink);
+        } else {
+            self.book(start, count, sink);
+        }
+    }
+
+    /// Enters `count` passes that began at `start`.
+    fn book(&mut self, start: Nanos, count: u32, sink: &mut ServeSink<'_>) {
+        if count == 0 {
+            return;
+        }
+        self.log().settle();
+        let finishing = self.grow_all(count);
+        self.shell_mut().tell_stretch(start, count, sink);
+        if finishing {
+            self.shell_mut().stretch.forget();
+            self.finish(self.shell().boundary, sink);
+        }
+    }
+}
+
+impl<S: Scheduler> Engine for S {
+    fn submit(&mut self, job: Job, now: Nanos) {
+        if self.is_idle() {
+            let shell = self.shell_mut();
+            shell.boundary = shell.boundary.max(now);
+        }
+        self.enqueue(job);
+    }
+
+    fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()> {
+        while self.shell().boundary < horizon.starts_before && self.shell().signals.is_empty() {
+            if self.is_idle() || self.shell().halted {
+                break;
+            }
+            match self.uneventful_passes() {
+                0 => self.step(horizon.ends_by, sink)?,
+                most => self.stretch(most, horizon, sink),
+            }
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self) -> Option<Nanos> {
+        if !self.shell().signals.is_empty() {
+            return Some(self.shell().boundary);
+        }
+        if self.is_idle() || self.shell().halted {
+            return None;
+        }
+        let (most, batch) = (self.uneventful_passes(), self.decode_batch());
+        let Shell { stretch, pace, boundary, .. } = self.shell_mut();
+        Some(match most {
+            0 => *boundary,
+            most => stretch.end_of_plan(Course { pace, batch, most }, *boundary),
+        })
+    }
+
+    fn take_signals(&mut self, into: &mut Vec<Signal>) -> bool {
+        let signals = &mut self.shell_mut().signals;
+        let any = !signals.is_empty();
+        into.append(signals);
+        any
+    }
+
+    fn watch_cache(&mut self) {
+        self.log().keep();
+    }
+
+    fn take_changes(&mut self, now: Nanos, into: &mut Vec<Change>) {
+        match self.shell().boundary <= now {
+            true => self.log().take(into),
+            false => self.log().take_settled(into),
+        }
+    }
+
+    fn work(&self) -> Work {
+        self.shell().work
+    }
+}
