@@ -117,8 +117,15 @@ fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
-fn huge(load: Load) -> Plan {
-    let engine = EngineConfig { block_size: 8, num_gpu_blocks: 100_000, ..EngineConfig::default() };
+/// One request at a time on a cache that never fills.
+fn endless(engine: &str) -> Plan {
+    let engine = EngineConfig {
+        engine_type: engine.to_owned(),
+        block_size: 8,
+        num_gpu_blocks: 100_000,
+        ..EngineConfig::default()
+    };
+    let load = Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests };
     Plan {
         engine,
         num_workers: 1,
@@ -253,10 +260,12 @@ proptest! {
         let text = trace(&single_turns(shapes));
         let (summary, _) = summarise(&plan, &text);
         prop_assert!(summary.first_reused_tokens <= bound(&plan, &text));
-        let one_at_a_time = huge(Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests });
-        let (summary, _) = summarise(&one_at_a_time, &text);
-        prop_assert_eq!(summary.first_reused_tokens, bound(&one_at_a_time, &text));
-        prop_assert_eq!(summary.reused_tokens, summary.first_reused_tokens);
+        for engine in engines::ALL {
+            let one_at_a_time = endless(engine.name);
+            let (summary, _) = summarise(&one_at_a_time, &text);
+            prop_assert_eq!(summary.first_reused_tokens, bound(&one_at_a_time, &text), "{}", engine.name);
+            prop_assert_eq!(summary.reused_tokens, summary.first_reused_tokens, "{}", engine.name);
+        }
     }
 
     #[test]
