@@ -88,8 +88,8 @@ impl RadixTree {
     }
 
     /// Enters the pages after the ones `held` already has: those in the tree are taken from there, the others
-    /// are new. All are locked and appended to `held`. Returns how many were there already.
-    pub fn insert(&mut self, keys: impl Iterator<Item = BlockKey> + Clone, held: &mut Vec<PageId>) -> u32 {
+    /// are new. All are locked and appended to `held`.
+    pub fn insert(&mut self, keys: impl Iterator<Item = BlockKey> + Clone, held: &mut Vec<PageId>) {
         let locked = held.len();
         let mut path = Vec::new();
         self.walk(keys.clone(), &mut path);
@@ -107,7 +107,6 @@ impl RadixTree {
             let page = *self.nodes[bottom as usize].pages.last().expect("a page was appended");
             held.push(PageId(page));
         }
-        found.saturating_sub(locked) as u32
     }
 
     /// Gives up pages, last first.

@@ -16,7 +16,7 @@ impl Default for Links {
     }
 }
 
-/// The ends of the list; the links live in the caller's slots, reached through `links`.
+/// The ends of the list; the links live in the caller's slots.
 #[derive(Debug)]
 pub struct Recency {
     oldest: u32,

@@ -31,6 +31,21 @@ pub enum ServeEvent<'a> {
         /// Prompt tokens the router believed to be in the worker's cache.
         overlap_tokens: u32,
     },
+    /// The KV of a prompt moved from the worker that computed it to the one that decodes.
+    RequestHandedOff {
+        /// Its number.
+        request: RequestId,
+        /// The prefill worker.
+        from: WorkerId,
+        /// The decode worker.
+        to: WorkerId,
+        /// When the prompt was computed.
+        held_at: Nanos,
+        /// When the decode worker had room for it.
+        reserved_at: Nanos,
+        /// When the decode worker could begin with it.
+        at: Nanos,
+    },
     /// An engine took a request into its running batch, for the first time or again after a preemption.
     RequestAdmitted {
         /// Its number.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::RequestId;
 
-/// Values by request. Requests enter in order of their number; memory follows the span of numbers in flight.
+/// Values by request. Requests enter about in order of their number; memory follows the span in flight.
 #[derive(Debug)]
 pub struct InFlight<T> {
     first: u32,
@@ -18,15 +18,21 @@ impl<T> Default for InFlight<T> {
 }
 
 impl<T> InFlight<T> {
-    /// Enters a request, whose number is higher than all before it.
+    /// Enters a request.
     pub fn insert(&mut self, id: RequestId, value: T) {
         if self.entries.is_empty() {
             self.first = id.0;
         }
+        while id.0 < self.first {
+            self.entries.push_front(None);
+            self.first -= 1;
+        }
         let position = (id.0 - self.first) as usize;
-        assert!(position >= self.entries.len(), "requests enter in order");
-        self.entries.resize_with(position, || None);
-        self.entries.push_back(Some(value));
+        if position >= self.entries.len() {
+            self.entries.resize_with(position + 1, || None);
+        }
+        let before = self.entries[position].replace(value);
+        assert!(before.is_none(), "a request enters once");
     }
 
     /// The value of a request in flight.
@@ -78,5 +84,9 @@ mod tests {
         assert_eq!(table.value_mut(RequestId(3)), None);
         assert_eq!(table.remove(RequestId(2)), Some('a'));
         assert_eq!(table.remove(RequestId(5)), Some('b'));
+        table.insert(RequestId(9), 'c');
+        table.insert(RequestId(7), 'd');
+        table.insert(RequestId(8), 'e');
+        assert_eq!([7, 8, 9].map(|id| table.remove(RequestId(id))), [Some('d'), Some('e'), Some('c')]);
     }
 }

@@ -5,7 +5,7 @@ use wavetank_model::Nanos;
 
 use crate::Distribution;
 
-/// The parts of a request's time, over completed requests with tokens. The first four add up to the time to
+/// The parts of a request's time, over completed requests with tokens. The first five add up to the time to
 /// the first token.
 #[derive(Clone, Debug, Default)]
 pub struct Attribution {
@@ -15,12 +15,16 @@ pub struct Attribution {
     pub engine_queue_ms: Distribution,
     /// In passes that computed the prompt.
     pub prefill_ms: Distribution,
+    /// From the end of the prompt to where it is decoded, on another worker.
+    pub handoff_ms: Distribution,
     /// Between admission and first token, in passes that computed nothing of it: starved or preempted.
     pub first_token_wait_ms: Distribution,
     /// First to last token.
     pub decode_ms: Distribution,
-    /// By worker.
+    /// By worker; in a disaggregated fleet those that prefill come first.
     pub workers: Vec<WorkerShare>,
+    /// From the start to the end of the last pass.
+    pub span: Nanos,
 }
 
 /// What one worker had of the load.
@@ -43,9 +47,9 @@ pub struct WorkerShare {
 }
 
 impl WorkerShare {
-    /// Part of `duration` it spent in passes.
-    pub fn busy_share(&self, duration: Nanos) -> f64 {
-        self.busy.as_seconds() / duration.as_seconds().max(1e-9)
+    /// Part of `span` it spent in passes.
+    pub fn busy_share(&self, span: Nanos) -> f64 {
+        self.busy.as_seconds() / span.as_seconds().max(1e-9)
     }
 
     fn mean_ttft_ms(&self) -> f64 {
@@ -55,11 +59,12 @@ impl WorkerShare {
 
 impl Attribution {
     /// The parts of the time to the first token, in order.
-    pub fn ttft_parts(&self) -> [(&'static str, &Distribution); 4] {
+    pub fn ttft_parts(&self) -> [(&'static str, &Distribution); 5] {
         [
             ("router_queue_ms", &self.router_queue_ms),
             ("engine_queue_ms", &self.engine_queue_ms),
             ("prefill_ms", &self.prefill_ms),
+            ("handoff_ms", &self.handoff_ms),
             ("first_token_wait_ms", &self.first_token_wait_ms),
         ]
     }
@@ -72,7 +77,7 @@ impl Attribution {
     }
 
     /// As it stands in a report.
-    pub fn json(&self, duration: Nanos) -> Value {
+    pub fn json(&self) -> Value {
         let ttft: f64 = self.ttft_parts().iter().map(|(_, part)| part.mean).sum();
         let part = |values: &Distribution| {
             let share = if ttft > 0.0 { values.mean / ttft } else { 0.0 };
@@ -84,12 +89,12 @@ impl Attribution {
         let ttft_parts: serde_json::Map<String, Value> =
             self.ttft_parts().iter().map(|(name, values)| ((*name).to_owned(), part(values))).collect();
         let workers: Vec<Value> =
-            (0..).zip(&self.workers).map(|(number, share)| worker(number, share, duration)).collect();
+            (0..).zip(&self.workers).map(|(number, share)| worker(number, share, self.span)).collect();
         json!({ "ttft": ttft_parts, "mean_decode_ms": self.decode_ms.mean, "workers": workers })
     }
 }
 
-fn worker(number: u32, share: &WorkerShare, duration: Nanos) -> Value {
+fn worker(number: u32, share: &WorkerShare, span: Nanos) -> Value {
     json!({
         "worker": number,
         "requests": share.requests,
@@ -98,7 +103,7 @@ fn worker(number: u32, share: &WorkerShare, duration: Nanos) -> Value {
         "reused_prompt_tokens": share.reused_tokens,
         "output_tokens": share.output_tokens,
         "busy_ms": share.busy.as_ms(),
-        "busy_share": share.busy_share(duration),
+        "busy_share": share.busy_share(span),
         "mean_ttft_ms": share.mean_ttft_ms(),
     })
 }

@@ -223,9 +223,11 @@ impl Condition {
         let (value, bound) = match self.bound {
             Bound::Value(bound) => (row.after.mean(), bound),
             Bound::Change(bound) => (row.change(), bound),
+            // From nothing, any change is without bound.
             Bound::Relative(bound) => match row.relative() {
                 Some(relative) => (relative, bound),
-                None => (row.change(), 0.0),
+                None if row.change() == 0.0 => (0.0, bound),
+                None => (row.change().signum() * f64::INFINITY, bound),
             },
         };
         Ok(match (self.above, self.inclusive) {
@@ -247,9 +249,9 @@ mod tests {
     }
 
     fn compared() -> Comparison {
-        let before = side(&[r#"{"completed_requests":10,"p99_ttft_ms":100.0,"zero":0,
+        let before = side(&[r#"{"completed_requests":10,"p99_ttft_ms":100.0,"zero":0,"still_zero":0,
             "plan":{"simulation":{"router_mode":"round_robin","seed":42}}}"#]);
-        let after = side(&[r#"{"completed_requests":10,"p99_ttft_ms":106.0,"zero":1,
+        let after = side(&[r#"{"completed_requests":10,"p99_ttft_ms":106.0,"zero":1,"still_zero":0,
             "plan":{"simulation":{"router_mode":"kv_router","seed":42}}}"#]);
         Comparison::of(&before, &after)
     }
@@ -277,6 +279,7 @@ mod tests {
         assert!(!holds("p99_ttft_ms < -1%"));
         assert!(holds("completed_requests <= 10"));
         assert!(holds("zero > +5%"), "anything is more than nothing");
+        assert!(!holds("still_zero >= +5%"), "nothing is not more than nothing");
     }
 
     #[test]

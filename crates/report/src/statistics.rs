@@ -7,6 +7,8 @@ use crate::Histogram;
 /// What a report says about a distribution; all zero when there is nothing in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Distribution {
+    /// How many values.
+    pub count: u64,
     /// Arithmetic mean.
     pub mean: f64,
     /// Smallest.
@@ -30,10 +32,10 @@ pub struct Distribution {
 impl Distribution {
     /// The same distribution in another unit.
     fn map(self, unit: impl Fn(f64) -> f64) -> Self {
-        let Self { mean, min, max, median, p75, p90, p95, p99, std } = self;
+        let Self { count, mean, min, max, median, p75, p90, p95, p99, std } = self;
         let [mean, min, max, median, p75] = [mean, min, max, median, p75].map(&unit);
         let [p90, p95, p99, std] = [p90, p95, p99, std].map(&unit);
-        Self { mean, min, max, median, p75, p90, p95, p99, std }
+        Self { count, mean, min, max, median, p75, p90, p95, p99, std }
     }
 
     fn of(count: u64, moments: &Moments, at_rank: impl Fn(u64) -> f64) -> Self {
@@ -43,6 +45,7 @@ impl Distribution {
         let percentile = |p: f64| at_rank(((count - 1) as f64 * p / 100.0).round() as u64);
         let (mean, std) = moments.mean_and_deviation();
         Self {
+            count,
             mean,
             min: moments.min,
             max: moments.max,

@@ -34,7 +34,8 @@ impl Counts {
     }
 }
 
-/// The numbers of a serving run. Latencies and token sums are those of completed requests.
+/// The numbers of a serving run. Token sums and latencies are those of completed requests; gaps between
+/// tokens and rates are those of all.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// What became of the requests.
@@ -92,10 +93,10 @@ impl Summary {
         ratio(self.first_reused_tokens, self.input_tokens)
     }
 
-    /// All keys of the reference's summary that do not depend on the wall clock. `workers` aggregated workers
-    /// of one GPU each are counted as decode workers, as the reference does.
-    pub fn keys(&self, workers: u32) -> Map<String, Value> {
-        let worker_seconds = self.duration.as_seconds() * f64::from(workers);
+    /// All keys of the reference's summary that do not depend on the wall clock, for workers of one GPU each.
+    /// Aggregated workers are counted as decode workers, as the reference does.
+    pub fn keys(&self, prefill_workers: u32, decode_workers: u32) -> Map<String, Value> {
+        let seconds = |workers: u32| self.duration.as_seconds() * f64::from(workers);
         let Value::Object(mut keys) = json!({
             "num_requests": self.counts.arrived,
             "completed_requests": self.counts.completed,
@@ -109,11 +110,11 @@ impl Summary {
             "total_throughput_tok_s": self.per_second(self.input_tokens + self.output_tokens),
             "prefix_cache_reused_ratio": self.reused_ratio(),
             "first_admission_prefix_cache_reused_ratio": self.first_reused_ratio(),
-            "prefill_worker_seconds": 0.0,
-            "decode_worker_seconds": worker_seconds,
-            "prefill_gpus_per_worker": 0,
+            "prefill_worker_seconds": seconds(prefill_workers),
+            "decode_worker_seconds": seconds(decode_workers),
+            "prefill_gpus_per_worker": u32::from(prefill_workers > 0),
             "decode_gpus_per_worker": 1,
-            "gpu_hours": worker_seconds / 3600.0,
+            "gpu_hours": seconds(prefill_workers + decode_workers) / 3600.0,
         }) else {
             unreachable!("the literal above is an object")
         };

@@ -7,6 +7,7 @@
 mod arena;
 mod arrivals;
 pub mod engines;
+mod handoff;
 mod pace;
 mod plan;
 pub mod queues;
@@ -17,5 +18,8 @@ pub mod timing;
 mod wakes;
 mod world;
 
-pub use plan::{ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode, SchedulePolicy, SglangConfig};
+pub use plan::{
+    ConcurrencyUnit, DecodePool, EngineConfig, Load, Plan, PreemptionMode, SchedulePolicy, SglangConfig,
+    Transfer, TransferMode, WorkerRole,
+};
 pub use world::{Outcome, run};

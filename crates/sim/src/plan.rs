@@ -6,7 +6,7 @@ use wavetank_model::Nanos;
 use crate::routers::KvConfig;
 use crate::timing::TimingConfig;
 
-/// A simulation of workers of one kind behind a router.
+/// A simulation of workers behind a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -14,6 +14,8 @@ pub struct Plan {
     pub engine: EngineConfig,
     /// How many workers.
     pub num_workers: u32,
+    /// Workers that decode what the others prefill; `None` when every worker does both.
+    pub decode: Option<DecodePool>,
     /// A row of [`crate::routers::ALL`].
     pub router_mode: String,
     /// The configuration of the router called `kv_router`.
@@ -24,6 +26,52 @@ pub struct Plan {
     pub max_sim_time: Option<Nanos>,
     /// The seed of every random choice.
     pub seed: u64,
+}
+
+/// The decode workers of a disaggregated fleet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecodePool {
+    /// What each worker runs.
+    pub engine: EngineConfig,
+    /// How many workers.
+    pub num_workers: u32,
+}
+
+/// What a worker does of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerRole {
+    /// All of it.
+    #[default]
+    Aggregated,
+    /// The prompt.
+    Prefill,
+    /// The output.
+    Decode,
+}
+
+/// How KV moves from prefill to decode workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// Bytes of KV per token; 0 moves in no time.
+    pub kv_bytes_per_token: u32,
+    /// Gigabytes (1e9) per second; 0 moves in no time.
+    pub kv_transfer_bandwidth: f64,
+    /// What is sent.
+    pub kv_transfer_timing_mode: TransferMode,
+}
+
+/// What is sent of a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransferMode {
+    /// All its tokens.
+    #[default]
+    FullPrompt,
+    /// The blocks the decode worker does not have.
+    DestinationMissing,
 }
 
 /// When requests are sent.
@@ -91,6 +139,10 @@ pub struct EngineConfig {
     pub preemption_mode: PreemptionMode,
     /// How long a pass takes.
     pub timing: TimingConfig,
+    /// What the worker does of a request.
+    pub worker_type: WorkerRole,
+    /// How its KV moves to a decode worker.
+    pub transfer: Transfer,
     /// What only SGLang has.
     pub sglang: SglangConfig,
 }
@@ -149,6 +201,8 @@ impl Default for EngineConfig {
             decode_speedup_ratio: 1.0,
             preemption_mode: PreemptionMode::Lifo,
             timing: TimingConfig::default(),
+            worker_type: WorkerRole::Aggregated,
+            transfer: Transfer::default(),
             sglang: SglangConfig::default(),
         }
     }

@@ -5,7 +5,7 @@ use wavetank_cache::{Change, ChangeLog};
 use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink, WorkerId};
 
 use crate::EngineConfig;
-use crate::engines::{Engine, Horizon, Job, Signal, Work};
+use crate::engines::{Backlog, Engine, Horizon, Job, Signal, Work};
 use crate::pace::Pace;
 use crate::stretch::{Advance, Course, Stretch};
 use crate::timing::DecodeBatch;
@@ -88,6 +88,18 @@ pub(crate) trait Scheduler {
 
     /// Lets the requests go that have all their tokens.
     fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>);
+
+    /// See [`Engine::reserve`].
+    fn reserve_blocks(&mut self, job: &Job) -> Option<u32>;
+
+    /// See [`Engine::activate`].
+    fn enqueue_reserved(&mut self, request: RequestId);
+
+    /// See [`Engine::release`].
+    fn release_held(&mut self, request: RequestId);
+
+    /// See [`Engine::hold_back`].
+    fn note_backlog(&mut self, reservations: Backlog);
 
     /// What changed in the cache.
     fn log(&mut self) -> &mut ChangeLog;
@@ -178,6 +190,30 @@ impl<S: Scheduler> Engine for S {
             true => self.log().take(into),
             false => self.log().take_settled(into),
         }
+    }
+
+    fn boundary(&self) -> Nanos {
+        self.shell().boundary
+    }
+
+    fn reserve(&mut self, job: &Job) -> Option<u32> {
+        self.reserve_blocks(job)
+    }
+
+    fn activate(&mut self, request: RequestId, now: Nanos) {
+        if self.is_idle() {
+            let shell = self.shell_mut();
+            shell.boundary = shell.boundary.max(now);
+        }
+        self.enqueue_reserved(request);
+    }
+
+    fn release(&mut self, request: RequestId) {
+        self.release_held(request);
+    }
+
+    fn hold_back(&mut self, reservations: Backlog) {
+        self.note_backlog(reservations);
     }
 
     fn work(&self) -> Work {

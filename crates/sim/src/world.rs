@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Change;
 use wavetank_model::{
-    InFlight, Nanos, RequestId, Result, ServeEvent, ServeSink, SessionId, WorkerId, Workload,
+    InFlight, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, SessionId, WorkerId, Workload,
 };
 
 use crate::arrivals::Arrivals;
-use crate::engines::{Engine, Horizon, Job, Signal, Work};
-use crate::routers::{Fleet, Needs, Placement, Router};
+use crate::engines::{Backlog, Engine, Horizon, Job, Signal, Work};
+use crate::handoff::{Handoff, Handoffs};
+use crate::routers::{Fleet, KvConfig, Needs, Placement, Router};
 use crate::wakes::Wakes;
 use crate::{Plan, engines, routers};
 
@@ -21,6 +22,8 @@ pub struct Outcome {
     pub interrupted: bool,
     /// What each worker did.
     pub work: Vec<Work>,
+    /// The end of the last pass.
+    pub end: Nanos,
 }
 
 impl Outcome {
@@ -45,7 +48,9 @@ pub fn run(
         }
         world.enter(now);
         world.complete_passes()?;
+        world.end_transfers()?;
         world.release_arrivals()?;
+        world.hand_off()?;
         world.start_passes()?;
     }
     let drained = world.drain(stop)?;
@@ -62,11 +67,17 @@ struct World<'r, 's> {
     arrivals: Arrivals<'r>,
     router: Box<dyn Router>,
     workers: Vec<Box<dyn Engine>>,
+    /// Workers from this number on decode what the others prefill.
+    prefill_workers: u32,
     sink: &'r mut ServeSink<'s>,
     arrived: u32,
     /// Whether what happens on a worker concerns anyone else: completions cause arrivals, or the router asks.
     /// If not, a worker is advanced only when it gets a request.
     coupled: bool,
+    /// Prompts on their way to decode workers, if there are any.
+    handoffs: Option<Handoffs>,
+    /// Prompts computed in this instant, in order.
+    held: Vec<RequestId>,
     /// Requests that wait in the router, and since when.
     queued: BTreeMap<RequestId, (Job, Nanos)>,
     turns: InFlight<Turn>,
@@ -90,28 +101,43 @@ const SLICE: Nanos = Nanos(60_000_000_000);
 impl<'r, 's> World<'r, 's> {
     fn build(plan: &Plan, workload: &'r mut dyn Workload, sink: &'r mut ServeSink<'s>) -> Result<Self> {
         let (engine, workers) = (&plan.engine, plan.num_workers);
-        let fleet = Fleet { workers, engine, config: &plan.router_config, seed: plan.seed };
+        let handoffs = Handoffs::of(plan)?;
+        // Active blocks are those of requests that decode: they do not count where prompts are computed.
+        let tracks = plan.router_config.router_track_active_blocks && handoffs.is_none();
+        let config = KvConfig { router_track_active_blocks: tracks, ..plan.router_config.clone() };
+        let fleet = Fleet { workers, engine, config: &config, seed: plan.seed };
         let router = routers::build(&plan.router_mode, &fleet)?;
-        let mut workers: Vec<_> =
-            (0..workers).map(|id| engines::build(engine, WorkerId(id))).collect::<Result<_>>()?;
+        let decode = plan.decode.iter().flat_map(|pool| (0..pool.num_workers).map(|_| &pool.engine));
+        let configs = (0..workers).map(|_| engine).chain(decode);
+        let mut workers: Vec<_> = (0..)
+            .zip(configs)
+            .map(|(id, config)| engines::build(config, WorkerId(id)))
+            .collect::<Result<_>>()?;
         if router.needs() == Needs::Caches {
-            workers.iter_mut().for_each(|worker| worker.watch_cache());
+            let prefilling = plan.num_workers as usize;
+            workers[..prefilling].iter_mut().for_each(|worker| worker.watch_cache());
         }
+        let fleet_size = workers.len() as u32;
         let arrivals = Arrivals::of(workload, plan.load)?;
         Ok(Self {
             now: Nanos::ZERO,
             entered: None,
             late: false,
             ends_by: plan.max_sim_time.unwrap_or(Nanos::MAX),
-            coupled: arrivals.depend_on_completions() || router.needs() > Needs::Arrivals,
+            coupled: arrivals.depend_on_completions()
+                || router.needs() > Needs::Arrivals
+                || handoffs.is_some(),
             arrivals,
             router,
+            prefill_workers: plan.num_workers,
             workers,
             sink,
             arrived: 0,
             queued: BTreeMap::new(),
             turns: InFlight::default(),
-            wakes: Wakes::of(plan.num_workers),
+            wakes: Wakes::of(fleet_size),
+            handoffs,
+            held: Vec::new(),
             touched: Vec::new(),
             signals: Vec::new(),
             changes: Vec::new(),
@@ -121,7 +147,8 @@ impl<'r, 's> World<'r, 's> {
     /// The next time at which anything passes between the workers and the rest of the world.
     fn next_instant(&mut self) -> Option<Nanos> {
         let arrival = self.arrivals.next_at(self.now);
-        let next = [arrival, self.wakes.next()].into_iter().flatten().min();
+        let transfer = self.handoffs.as_ref().and_then(Handoffs::next_arrival);
+        let next = [arrival, self.wakes.next(), transfer].into_iter().flatten().min();
         next.filter(|&next| next <= self.ends_by)
     }
 
@@ -138,6 +165,11 @@ impl<'r, 's> World<'r, 's> {
             let worker = self.touched[position];
             self.advance(worker, self.now)?;
             self.complete_pass(worker)?;
+            if let Some(handoffs) = &mut self.handoffs {
+                let ends =
+                    worker.0 >= self.prefill_workers && self.workers[worker.index()].boundary() == self.now;
+                handoffs.commands[worker.index()].pass_ended = ends;
+            }
         }
         Ok(())
     }
@@ -148,18 +180,31 @@ impl<'r, 's> World<'r, 's> {
         let mut signals = std::mem::take(&mut self.signals);
         self.workers[worker.index()].take_signals(&mut signals);
         for signal in signals.drain(..) {
-            self.notice(signal)?;
+            self.notice(worker, signal)?;
         }
         self.signals = signals;
         Ok(())
     }
 
     /// Tells the router and the schedule, and lets go whom the router now lets go.
-    fn notice(&mut self, signal: Signal) -> Result<()> {
+    fn notice(&mut self, worker: WorkerId, signal: Signal) -> Result<()> {
+        let decoding = self.handoffs.is_some() && worker.0 >= self.prefill_workers;
         match signal {
+            Signal::Prefilled(_) if decoding => {}
             Signal::Prefilled(request) => self.router.prefilled(request, self.now),
-            Signal::Ended(request) => {
+            Signal::Held(request) => {
                 self.router.ended(request, self.now);
+                self.held.push(request);
+            }
+            Signal::Ended(request) => {
+                match self.handoffs.as_mut() {
+                    Some(handoffs) if decoding => handoffs.ended(request, self.now),
+                    Some(handoffs) => {
+                        handoffs.rejected(request);
+                        self.router.ended(request, self.now);
+                    }
+                    None => self.router.ended(request, self.now),
+                }
                 let Turn { session, turn, think } =
                     self.turns.remove(request).expect("a request that ends was in flight");
                 self.arrivals.ended(session, turn, think, self.now);
@@ -181,8 +226,15 @@ impl<'r, 's> World<'r, 's> {
                 let turn = Turn { session: request.session, turn: request.turn, think: request.think };
                 self.turns.insert(id, turn);
             }
+            if let Some(reason) = self.handoffs.as_ref().and_then(|handoffs| handoffs.refuse(&request)) {
+                self.refuse(id, reason);
+                continue;
+            }
             let placement = self.router.arrive(id, &request, self.now);
-            let job = Job { id, prompt: request.prompt, output_tokens: request.output_tokens };
+            let job = Job { id, prompt: request.prompt.clone(), output_tokens: request.output_tokens };
+            if let Some(handoffs) = &mut self.handoffs {
+                handoffs.began(id, request);
+            }
             match placement {
                 Some(placement) => self.dispatch(job, placement, None)?,
                 None => {
@@ -192,6 +244,14 @@ impl<'r, 's> World<'r, 's> {
             }
         }
         Ok(())
+    }
+
+    /// Gives a request up before it reaches a worker.
+    fn refuse(&mut self, request: RequestId, reason: RejectReason) {
+        let (worker, at) = (WorkerId(self.prefill_workers), self.now);
+        self.sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });
+        let Turn { session, turn, think } = self.turns.remove(request).expect("it has just arrived");
+        self.arrivals.ended(session, turn, think, self.now);
     }
 
     /// Lets go whom the router lets go.
@@ -213,8 +273,96 @@ impl<'r, 's> World<'r, 's> {
         if self.coupled {
             self.touched.push(worker);
         }
+        if let Some(handoffs) = &mut self.handoffs {
+            handoffs.placed(request, worker);
+        }
         self.workers[worker.index()].submit(job, self.now);
         Ok(())
+    }
+
+    /// Prompts whose transfer ends now have come to their decode workers.
+    fn end_transfers(&mut self) -> Result<()> {
+        while let Some(worker) = self.handoffs.as_mut().and_then(|handoffs| handoffs.receive(self.now)) {
+            self.advance(worker, self.now)?;
+            self.touched.push(worker);
+        }
+        Ok(())
+    }
+
+    /// Workers between passes do what waits for them, then prompts computed now get a decode worker.
+    fn hand_off(&mut self) -> Result<()> {
+        if self.handoffs.is_none() {
+            return Ok(());
+        }
+        let served = self.serve_commands(0)?;
+        for request in std::mem::take(&mut self.held) {
+            let Some(handoffs) = &mut self.handoffs else { break };
+            let worker = handoffs.hold(request, self.now);
+            self.advance(worker, self.now)?;
+            self.touched.push(worker);
+            if self.workers[worker.index()].boundary() <= self.now {
+                self.reserve_one(worker);
+                self.activate_all(worker);
+            }
+        }
+        self.serve_commands(served).map(drop)
+    }
+
+    /// Serves the touched workers from `position` on that are between passes.
+    fn serve_commands(&mut self, mut position: usize) -> Result<usize> {
+        while let Some(&worker) = self.touched.get(position) {
+            self.advance(worker, self.now)?;
+            if self.workers[worker.index()].boundary() <= self.now {
+                self.obey(worker);
+            }
+            position += 1;
+        }
+        Ok(position)
+    }
+
+    /// A worker between passes releases and activates what it can. The end of a pass and every activation are
+    /// an opportunity for one reservation, as in the reference (spec/engine.md 17.1, D4).
+    fn obey(&mut self, worker: WorkerId) {
+        let Some(handoffs) = &mut self.handoffs else { return };
+        let commands = &mut handoffs.commands[worker.index()];
+        commands.fresh = false;
+        for request in commands.releases.drain(..) {
+            self.workers[worker.index()].release(request);
+        }
+        if std::mem::take(&mut commands.pass_ended) {
+            self.reserve_one(worker);
+        }
+        self.activate_all(worker);
+    }
+
+    /// Gives the first prompt that waits for room its room, if there is any.
+    fn reserve_one(&mut self, worker: WorkerId) {
+        let Some(handoffs) = &mut self.handoffs else { return };
+        let (engine, commands) = (&mut self.workers[worker.index()], &mut handoffs.commands[worker.index()]);
+        if let Some(missing) = commands.reservations.front().and_then(|head| engine.reserve(&head.job)) {
+            let handoff = commands.reservations.pop_front().expect("it was the first");
+            handoffs.send(handoff, missing, self.now);
+            while handoffs.receive(self.now).is_some() {}
+        }
+        let waits = !handoffs.commands[worker.index()].reservations.is_empty();
+        engine.hold_back(if waits { Backlog::Waiting } else { Backlog::Empty });
+    }
+
+    /// Lets the prompts in that have come; what they leave behind may be released.
+    fn activate_all(&mut self, worker: WorkerId) {
+        while let Some(handoffs) = &mut self.handoffs {
+            let Some(handoff) = handoffs.commands[worker.index()].activations.pop_front() else { return };
+            let Handoff { job, from, to, held_at, reserved_at } = handoff;
+            let (request, at) = (job.id, self.now);
+            self.workers[worker.index()].activate(request, at);
+            let event = ServeEvent::RequestHandedOff { request, from, to, held_at, reserved_at, at };
+            self.sink.record(&event);
+            let source = &mut handoffs.commands[from.index()];
+            source.releases.push_back(request);
+            source.fresh = true;
+            self.touched.push(from);
+            self.reserve_one(worker);
+        }
     }
 
     /// Brings every working worker up to now and shows the router what their caches hold.
@@ -251,6 +399,9 @@ impl<'r, 's> World<'r, 's> {
                     wake => break wake,
                 }
             };
+            let engine = &self.workers[worker.index()];
+            let waits = self.handoffs.as_ref().is_some_and(|h| h.commands[worker.index()].wait());
+            let wake = if waits && engine.boundary() > self.now { Some(engine.boundary()) } else { wake };
             self.wakes.set(worker, wake);
             position += 1;
         }
@@ -285,6 +436,10 @@ impl<'r, 's> World<'r, 's> {
     }
 
     fn outcome(&self, interrupted: bool) -> Outcome {
-        Outcome { interrupted, work: self.workers.iter().map(|worker| worker.work()).collect() }
+        Outcome {
+            interrupted,
+            work: self.workers.iter().map(|worker| worker.work()).collect(),
+            end: self.workers.iter().map(|worker| worker.boundary()).max().unwrap_or_default(),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use wavetank_model::{Error, Result, find};
 use wavetank_sim::timing::{self, TimingConfig};
-use wavetank_sim::{EngineConfig, PreemptionMode, engines, queues};
+use wavetank_sim::{EngineConfig, PreemptionMode, TransferMode, WorkerRole, engines, queues};
 
 use crate::json_arg::JsonArg;
 use crate::keys::{
@@ -69,8 +69,30 @@ pub(crate) const KEYS: &[Key] = &[
         config.engine_type = engine_type(text(value)?)?;
         Ok(())
     }),
-    only("is_decode", "older form of worker_type; must be false", |value| role_flag(value, "decode")),
-    only("is_prefill", "older form of worker_type; must be false", |value| role_flag(value, "prefill")),
+    sets("is_decode", "older form of worker_type decode", |config, value| {
+        role_flag(config, value, WorkerRole::Decode)
+    }),
+    sets("is_prefill", "older form of worker_type prefill", |config, value| {
+        role_flag(config, value, WorkerRole::Prefill)
+    }),
+    sets("kv_bytes_per_token", "bytes of KV that move to a decode worker, per token (0)", |config, value| {
+        config.transfer.kv_bytes_per_token = uint(value)?;
+        Ok(())
+    }),
+    sets("kv_transfer_bandwidth", "gigabytes per second from prefill to decode workers", |config, value| {
+        config.transfer.kv_transfer_bandwidth = not_negative(value)?;
+        Ok(())
+    }),
+    sets("kv_transfer_timing_mode", "what moves: full_prompt or destination_missing", |config, value| {
+        config.transfer.kv_transfer_timing_mode = match text(value)? {
+            "full_prompt" => TransferMode::FullPrompt,
+            "destination_missing" => TransferMode::DestinationMissing,
+            other => {
+                return Err(format!("unknown mode \"{other}\"; known: destination_missing, full_prompt"));
+            }
+        };
+        Ok(())
+    }),
     limit(
         "max_model_len",
         "prompts this long are rejected, outputs end there (no limit)",
@@ -111,12 +133,14 @@ pub(crate) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
-    only("worker_type", "must be aggregated", |value| match text(value)? {
-        "aggregated" => Ok(()),
-        role @ ("prefill" | "decode") => {
-            Err(format!("\"{role}\" workers belong to --prefill-engine-args and --decode-engine-args"))
-        }
-        other => Err(format!("unknown role \"{other}\"; known: aggregated, decode, prefill")),
+    sets("worker_type", "aggregated, or prefill and decode for a pair of pools", |config, value| {
+        config.worker_type = match text(value)? {
+            "aggregated" => WorkerRole::Aggregated,
+            "prefill" => WorkerRole::Prefill,
+            "decode" => WorkerRole::Decode,
+            other => return Err(format!("unknown role \"{other}\"; known: aggregated, decode, prefill")),
+        };
+        Ok(())
     }),
     inert("bootstrap_port", port, LIVE),
     inert("enable_local_indexer", |value| boolean(value).map(drop), LIVE),
@@ -124,9 +148,6 @@ pub(crate) const KEYS: &[Key] = &[
     inert("gpu_memory_utilization", fraction, CAPACITY),
     inert("handoff_session_timeout_ms", |value| uint(value).map(drop), DISAGGREGATED),
     inert("has_perf_model", |_| Ok(()), "it is a mark of the reference's own round trips"),
-    inert("kv_bytes_per_token", |value| uint(value).map(drop), DISAGGREGATED),
-    inert("kv_transfer_bandwidth", |value| not_negative(value).map(drop), DISAGGREGATED),
-    inert("kv_transfer_timing_mode", transfer_mode, DISAGGREGATED),
     inert("mem_fraction_static", fraction, CAPACITY),
     inert("reasoning", |value| object(value).map(drop), "it changes token ids of live output, not time"),
     sets("router_queue_policy", "overrides the key of the same name in --router-config", |_, value| {
@@ -195,17 +216,15 @@ pub(crate) fn timing_model(value: &Value) -> Result<TimingConfig, String> {
     Ok(config)
 }
 
-fn role_flag(value: &Value, role: &str) -> Result<(), String> {
-    match boolean(value)? {
-        false => Ok(()),
-        true => Err(format!("{role} workers belong to --{role}-engine-args")),
-    }
-}
-
-fn transfer_mode(value: &Value) -> Result<(), String> {
-    match text(value)? {
-        "full_prompt" | "destination_missing" => Ok(()),
-        other => Err(format!("unknown mode \"{other}\"; known: destination_missing, full_prompt")),
+fn role_flag(config: &mut EngineConfig, value: &Value, role: WorkerRole) -> Result<(), String> {
+    match (boolean(value)?, config.worker_type) {
+        (false, _) => Ok(()),
+        (true, WorkerRole::Aggregated) => {
+            config.worker_type = role;
+            Ok(())
+        }
+        (true, other) if other == role => Ok(()),
+        (true, _) => Err("a worker has one role".to_owned()),
     }
 }
 
@@ -270,7 +289,7 @@ mod tests {
         }
         assert!(message(r#"{"engine_type":"tgi"}"#).contains("known: sglang, vllm"));
         assert!(message(r#"{"dp_size":2}"#).contains("must be 1"));
-        assert!(message(r#"{"worker_type":"decode"}"#).contains("--decode-engine-args"));
+        assert!(message(r#"{"worker_type":"router"}"#).contains("known: aggregated, decode, prefill"));
         assert!(message(r#"{"timing":"guess"}"#).contains("known: fixed, polynomial"));
         assert!(message(r#"{"speedup_ratio":null}"#).contains("must not be null"));
         assert!(message(r#"{"max_model_len":0}"#).contains("at least 1"));

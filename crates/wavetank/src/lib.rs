@@ -9,6 +9,7 @@ mod engine_args;
 mod json_arg;
 mod keys;
 mod plan;
+mod pools;
 mod replay;
 mod router_args;
 mod seeds;

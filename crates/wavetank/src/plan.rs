@@ -14,8 +14,9 @@ use wavetank_trace::synth::arrival::Process;
 
 use crate::args::ReplayArgs;
 use crate::json_arg::{self, JsonArg};
+use crate::pools::{self, Pools};
+use crate::router_args;
 use crate::verdict::{above_zero, fraction, from_one_to, not_negative, positive, speed_ratio, unavailable};
-use crate::{engine_args, router_args};
 
 /// Everything a replay depends on. It is part of every report and can be run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,17 +68,17 @@ impl Plan {
     pub fn of(args: &ReplayArgs) -> Result<Self> {
         refuse_foreign(args)?;
         let mut warnings = Vec::new();
-        let typed_engine = engine_arguments(args)?;
-        let engine = engine_args::engine(&typed_engine, &mut warnings)?;
+        let pools = pools::of(args, &mut warnings)?;
         let workload = workload(args, &mut warnings)?;
-        let router_mode = router_mode(args)?;
-        let router_config = router_config(args, &router_mode, &typed_engine, &mut warnings)?;
+        let router_mode = args.router_mode.clone().unwrap_or_else(|| "round_robin".to_owned());
+        let router_config = router_config(args, &router_mode, &pools, &mut warnings)?;
         let load = load(args, &mut warnings)?;
         let seconds =
             args.max_sim_time_seconds.map(|s| not_negative("--max-sim-time-seconds", s)).transpose()?;
         let simulation = wavetank_sim::Plan {
-            engine,
-            num_workers: args.num_workers.unwrap_or(1),
+            engine: pools.engine,
+            num_workers: pools.num_workers,
+            decode: pools.decode,
             router_mode,
             router_config,
             load,
@@ -113,6 +114,21 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Whether another seed could give another result.
+    pub fn has_chance(&self) -> bool {
+        let routed = !matches!(
+            self.simulation.router_mode.as_str(),
+            "round_robin" | "least_loaded" | "session_sticky"
+        );
+        let generated = match &self.workload {
+            WorkloadPlan::Synthetic(load) => {
+                load.num_prefix_groups > 1 || !matches!(load.arrivals, Process::Constant { .. })
+            }
+            WorkloadPlan::Trace { .. } => false,
+        };
+        routed || generated
+    }
+
     /// The trace file, if there is one.
     pub fn trace_path(&self) -> Option<&Path> {
         match &self.workload {
@@ -124,7 +140,9 @@ impl Plan {
     /// The rules about values, whoever wrote them.
     fn check(&self) -> Result<()> {
         above_zero("--arrival-speedup-ratio", self.arrival_speedup_ratio)?;
-        speed_ratio("--arrival-speedup-ratio", self.arrival_speedup_ratio)?;
+        if !(1e-6..=1e6).contains(&self.arrival_speedup_ratio) {
+            return Err(Error::usage("must be from 0.000001 to 1000000").at("--arrival-speedup-ratio"));
+        }
         for (flag, bound) in [
             ("--sla-ttft-ms", self.sla.ttft_ms),
             ("--sla-itl-ms", self.sla.itl_ms),
@@ -135,10 +153,21 @@ impl Plan {
         let simulation = &self.simulation;
         from_one_to("--num-workers", simulation.num_workers, MOST_WORKERS)?;
         find("router", routers::ALL, &simulation.router_mode).map_err(|error| error.at("--router-mode"))?;
+        let alone = simulation.num_workers == 1 && simulation.decode.is_none();
+        if simulation.router_mode == "kv_router" && alone {
+            return Err(Error::usage("kv_router needs more than one worker")
+                .at("--router-mode")
+                .hint("add --num-workers, or use round_robin"));
+        }
         if let Load::Closed { concurrency, .. } = simulation.load {
             positive("--replay-concurrency", concurrency)?;
         }
         check_engine(&simulation.engine)?;
+        if let Some(pool) = &simulation.decode {
+            from_one_to("--num-decode-workers", pool.num_workers, MOST_WORKERS)?;
+            check_engine(&pool.engine)?;
+        }
+        pools::check(simulation)?;
         check_router(&simulation.router_config)?;
         match &self.workload {
             WorkloadPlan::Trace { format, trace_block_size, .. } => {
@@ -163,6 +192,9 @@ fn check_engine(engine: &EngineConfig) -> Result<()> {
         positive(flag, limit)?;
     }
     fraction(flag, settings.schedule_conservativeness)?;
+    if settings.chunked_prefill_size < engine.block_size && engine.engine_type == "sglang" {
+        return Err(Error::usage("\"sglang.chunked_prefill_size\" must be a page or more").at(flag));
+    }
     if engine.block_size == 0 || engine.num_gpu_blocks == 0 || tokens > u64::from(u32::MAX) {
         return Err(Error::usage(
             "\"block_size\" times \"num_gpu_blocks\" must be from 1 to 2^32 - 1 tokens",
@@ -251,28 +283,18 @@ fn refuse_foreign(args: &ReplayArgs) -> Result<()> {
     Ok(())
 }
 
-fn router_mode(args: &ReplayArgs) -> Result<String> {
-    let name = args.router_mode.as_deref().unwrap_or("round_robin");
-    if name == "kv_router" && args.num_workers.unwrap_or(1) == 1 {
-        return Err(Error::usage("kv_router needs more than one worker")
-            .at("--router-mode")
-            .hint("add --num-workers, or use round_robin"));
-    }
-    Ok(name.to_owned())
-}
-
 /// The configuration of `kv_router`; the engine's queue policy, where given, overrides the router's.
 fn router_config(
     args: &ReplayArgs,
     router_mode: &str,
-    engine: &JsonArg,
+    pools: &Pools,
     warnings: &mut Vec<String>,
 ) -> Result<KvConfig> {
     let typed = json_arg::read("--router-config", args.router_config.as_deref())?;
     check_aic(args, router_mode, &typed)?;
     let mut notes = Vec::new();
     let mut config = router_args::config(&typed, &mut notes)?;
-    let policy = engine.object.get("router_queue_policy").and_then(Value::as_str);
+    let policy = pools.queue_policy.as_deref();
     if router_mode != "kv_router" {
         if args.router_config.is_some() {
             warnings.push(format!("{} has no effect: {router_mode} has nothing to configure", typed.place));
@@ -310,34 +332,6 @@ fn check_aic(args: &ReplayArgs, router_mode: &str, router: &JsonArg) -> Result<(
             }
         }
     }
-}
-
-/// The typed engine arguments of aggregated replay.
-fn engine_arguments(args: &ReplayArgs) -> Result<JsonArg> {
-    let staged = [
-        ("--prefill-engine-args", args.prefill_engine_args.is_some()),
-        ("--decode-engine-args", args.decode_engine_args.is_some()),
-    ];
-    let typed: Vec<_> = staged.iter().filter(|(_, typed)| *typed).map(|(flag, _)| *flag).collect();
-    match typed[..] {
-        [] => {}
-        [one, ..] if args.extra_engine_args.is_some() => {
-            return Err(Error::usage("cannot be combined with --extra-engine-args").at(one));
-        }
-        [one] => {
-            return Err(Error::usage("prefill and decode engine arguments come as a pair").at(one));
-        }
-        [one, ..] => return Err(unavailable(one, "disaggregated replay")),
-    }
-    for (flag, count) in [
-        ("--num-prefill-workers", args.num_prefill_workers),
-        ("--num-decode-workers", args.num_decode_workers),
-    ] {
-        if count.unwrap_or(1) != 1 {
-            return Err(Error::usage("belongs to disaggregated replay").at(flag).hint("use --num-workers"));
-        }
-    }
-    json_arg::read("--extra-engine-args", args.extra_engine_args.as_deref())
 }
 
 fn load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Load> {

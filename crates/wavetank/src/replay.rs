@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use wavetank_model::{Result, ServeEvent, Sink, Workload};
-use wavetank_report::{Records, Serving, Summary};
+use wavetank_report::{Records, Serving, Summary, WorkerShare};
 use wavetank_sim::{Load, Outcome};
 use wavetank_trace::{Input, Loaded, Options, Starts, requests};
 
@@ -71,7 +71,10 @@ pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
     let outcome = wavetank_sim::run(&plan.simulation, source.workload.as_mut(), &mut tee, observer.stop)?;
     let Tee { serving, records, .. } = tee;
     let mut summary = serving.summary();
-    for (share, work) in summary.attribution.workers.iter_mut().zip(&outcome.work) {
+    let attribution = &mut summary.attribution;
+    attribution.span = outcome.end;
+    attribution.workers.resize_with(outcome.work.len(), WorkerShare::default);
+    for (share, work) in attribution.workers.iter_mut().zip(&outcome.work) {
         share.busy = work.busy;
     }
     let wall_seconds = started.elapsed().as_secs_f64();
@@ -118,14 +121,19 @@ struct Run {
 }
 
 fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Value {
-    let mut report = summary.keys(plan.simulation.num_workers);
+    let (prefill, decode) = match &plan.simulation.decode {
+        Some(pool) => (plan.simulation.num_workers, pool.num_workers),
+        None => (0, plan.simulation.num_workers),
+    };
+    let mut report = summary.keys(prefill, decode);
     let mut set = |key: &str, value: Value| report.insert(key.to_owned(), value);
     set("schema_version", json!(SCHEMA_VERSION));
     set("plan", json!(plan));
     set("counts", Value::Object(counts(summary, run)));
     set("warnings", json!(warnings));
-    set("attribution", summary.attribution.json(summary.duration));
-    set("partial", json!(run.outcome.interrupted));
+    set("attribution", summary.attribution.json());
+    let whole = summary.counts.in_flight() == 0 && run.expected == summary.counts.arrived;
+    set("partial", json!(run.outcome.interrupted || !whole));
     set("wall", wall(summary, run.wall_seconds));
     Value::Object(report)
 }

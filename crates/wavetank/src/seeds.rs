@@ -22,6 +22,10 @@ pub fn replay_seeds(plan: &Plan, count: u32, stop: &AtomicBool) -> Result<Replay
     let spread = json!({ "values": seeds, "metrics": metrics(&reports) });
     let mut replayed = runs.swap_remove(0);
     replayed.report["seeds"] = spread;
+    if !plan.has_chance() {
+        replayed.warnings.push("--seeds has no effect: nothing in this plan is left to chance".to_owned());
+        replayed.report["warnings"] = json!(replayed.warnings);
+    }
     Ok(replayed)
 }
 
@@ -48,7 +52,11 @@ fn run_all(plan: &Plan, seeds: &[u64], stop: &AtomicBool) -> Result<Vec<Replayed
 
 fn run_one(plan: &Plan, seed: u64, stop: &AtomicBool) -> Result<Replayed> {
     let mut plan = plan.clone();
+    let offset = seed.wrapping_sub(plan.simulation.seed);
     plan.simulation.seed = seed;
+    if let WorkloadPlan::Synthetic(load) = &mut plan.workload {
+        load.arrival_seed = load.arrival_seed.wrapping_add(offset);
+    }
     replay(&plan, Observer { watch: &mut Unwatched, stop, records: false })
 }
 

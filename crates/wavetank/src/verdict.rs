@@ -36,7 +36,7 @@ pub(crate) fn speed_ratio(flag: &str, value: f64) -> Result<f64> {
     if value == 0.0 || (1e-6..=1e6).contains(&value) {
         return Ok(value);
     }
-    Err(Error::usage(format!("must be 0, or from 0.000001 to 1000000, not {value}")).at(flag))
+    Err(Error::usage(format!("must be 0, or from 0.000001 to 1000000, not {value:e}")).at(flag))
 }
 
 /// Refuses what is not between 0 and 1.

@@ -50,6 +50,12 @@ fn cases() -> Result<Vec<Case>, String> {
         },
         Case { name: "round_robin, 512 workers", args: replay(&whole, "512"), against: None, peer_reps: 0 },
         Case { name: "sglang, 4 workers", args: sglang(&whole), against: None, peer_reps: 1 },
+        Case {
+            name: "2 prefill + 2 decode workers",
+            args: disaggregated(&whole),
+            against: None,
+            peer_reps: 0,
+        },
         Case { name: "start-up, 1 request", args: replay(&first, "1"), against: None, peer_reps: 3 },
     ])
 }
@@ -66,6 +72,15 @@ fn sglang(trace: &str) -> Vec<String> {
     let engine = r#"{"engine_type":"sglang","block_size":64}"#;
     let args = [trace, "--num-workers", "4", "--trace-block-size", "512", "--extra-engine-args", engine];
     args.map(str::to_owned).to_vec()
+}
+
+fn disaggregated(trace: &str) -> Vec<String> {
+    let prefill = r#"{"block_size":64,"worker_type":"prefill"}"#;
+    let decode = r#"{"block_size":64,"worker_type":"decode"}"#;
+    let workers = ["--num-prefill-workers", "2", "--num-decode-workers", "2", "--router-mode", "kv_router"];
+    let engines = ["--prefill-engine-args", prefill, "--decode-engine-args", decode];
+    let all = [trace, "--trace-block-size", "512"].into_iter().chain(workers).chain(engines);
+    all.map(str::to_owned).collect()
 }
 
 /// The trace's hash ids stand for 512 tokens each; the engine's blocks hold 64.

@@ -42,8 +42,16 @@ pub struct Record {
     pub output_length: u32,
     /// Prompt tokens found in the cache at first admission.
     pub reused_input_tokens: u32,
+    /// The worker that computed its prompt for another.
+    pub prefill_worker_idx: Option<u32>,
     /// The worker that served it.
     pub decode_worker_idx: Option<u32>,
+    /// When its prompt was computed for another worker.
+    pub source_held_ms: Option<f64>,
+    /// When that worker had room.
+    pub destination_reserved_ms: Option<f64>,
+    /// When that worker could begin with it.
+    pub destination_activated_ms: Option<f64>,
     /// Prompt tokens the router believed to be cached there.
     pub decode_route_overlap_tokens: Option<u32>,
     /// Waiting in the router.
@@ -240,7 +248,11 @@ fn opened(id: RequestId, at: Nanos, request: &wavetank_model::Request) -> Record
         requested_output_length: request.output_tokens,
         output_length: 0,
         reused_input_tokens: 0,
+        prefill_worker_idx: None,
         decode_worker_idx: None,
+        source_held_ms: None,
+        destination_reserved_ms: None,
+        destination_activated_ms: None,
         decode_route_overlap_tokens: None,
         router_queue_ms: None,
         engine_queue_ms: None,
@@ -280,6 +292,14 @@ impl Sink<ServeEvent<'_>> for Records {
                 if open.record.output_length == 0 {
                     open.prefill += step;
                 }
+            }
+            ServeEvent::RequestHandedOff { request, from, to, held_at, reserved_at, at } => {
+                let record = &mut live(&mut self.open, request).record;
+                record.prefill_worker_idx = Some(from.0);
+                record.decode_worker_idx = Some(to.0);
+                record.source_held_ms = Some(held_at.as_ms());
+                record.destination_reserved_ms = Some(reserved_at.as_ms());
+                record.destination_activated_ms = Some(at.as_ms());
             }
             ServeEvent::RequestPreempted { .. } => {}
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),

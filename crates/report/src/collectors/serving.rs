@@ -54,6 +54,8 @@ struct Progress {
     first_admit: Option<Nanos>,
     /// Time in passes that computed its prompt, up to its first token.
     prefill: Nanos,
+    /// From the end of its prompt to its beginning on a decode worker.
+    handoff: Nanos,
     first_token: Nanos,
     last_token: Nanos,
     second_gap: Option<Nanos>,
@@ -77,6 +79,7 @@ pub struct Serving {
     router_queue: Spans,
     engine_queue: Spans,
     prefill: Spans,
+    handoff: Spans,
     first_token_wait: Spans,
     decode: Spans,
     workers: Vec<WorkerShare>,
@@ -115,9 +118,11 @@ impl Serving {
                 router_queue_ms: self.router_queue.distribution_ms(),
                 engine_queue_ms: self.engine_queue.distribution_ms(),
                 prefill_ms: self.prefill.distribution_ms(),
+                handoff_ms: self.handoff.distribution_ms(),
                 first_token_wait_ms: self.first_token_wait.distribution_ms(),
                 decode_ms: self.decode.distribution_ms(),
                 workers: self.workers,
+                span: self.last_completion,
             },
         }
     }
@@ -130,6 +135,7 @@ impl Serving {
             routed: arrival,
             first_admit: None,
             prefill: Nanos::ZERO,
+            handoff: Nanos::ZERO,
             first_token: Nanos::ZERO,
             last_token: Nanos::ZERO,
             second_gap: None,
@@ -237,7 +243,8 @@ impl Serving {
         self.router_queue.record(progress.routed.since(arrival));
         self.engine_queue.record(admitted - progress.routed);
         self.prefill.record(progress.prefill);
-        self.first_token_wait.record((first_token - admitted).since(progress.prefill));
+        self.handoff.record(progress.handoff);
+        self.first_token_wait.record((first_token - admitted).since(progress.prefill + progress.handoff));
         self.decode.record(decode);
         let share = self.share(progress.worker);
         share.completed += 1;
@@ -266,6 +273,11 @@ impl Sink<ServeEvent<'_>> for Serving {
             ServeEvent::RequestRouted { request, worker, at, .. } => self.routed(request, worker, at),
             ServeEvent::PromptComputed { request, worker, step, tokens, .. } => {
                 self.prompt_computed(request, worker, step, tokens);
+            }
+            ServeEvent::RequestHandedOff { request, to, held_at, at, .. } => {
+                let progress = live(&mut self.in_flight, request);
+                (progress.worker, progress.handoff) = (to, at - held_at);
+                self.share(to).requests += 1;
             }
             ServeEvent::RequestPreempted { .. } => self.counts.preemptions += 1,
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),

@@ -46,7 +46,7 @@ pub fn bottleneck(summary: &Summary) -> String {
     let parts = attribution.ttft_parts();
     let ttft: f64 = parts.iter().map(|(_, part)| part.mean).sum();
     let share = |mean: f64| if ttft > 0.0 { mean * 100.0 / ttft } else { 0.0 };
-    let names = ["router queue", "engine queue", "prefill", "first-token wait"];
+    let names = ["router queue", "engine queue", "prefill", "handoff", "first-token wait"];
     let described: Vec<String> = names
         .iter()
         .zip(parts)
@@ -56,7 +56,7 @@ pub fn bottleneck(summary: &Summary) -> String {
     if let Some((most, least)) = attribution.extremes() {
         let worker = |id: usize| {
             let load = &attribution.workers[id];
-            let busy = load.busy_share(summary.duration) * 100.0;
+            let busy = load.busy_share(attribution.span) * 100.0;
             format!("{id} ({busy:.0} % busy, {} requests)", load.requests)
         };
         text += &format!("Busiest worker: {}, least busy: {}\n", worker(most), worker(least));
@@ -91,8 +91,9 @@ pub(super) fn framed(columns: &[&str]) -> Table {
 }
 
 fn cells(name: &str, values: &Distribution) -> Vec<String> {
-    let Distribution { mean, min, max, p99, p90, p75, std, .. } = *values;
-    let numbers = [mean, min, max, p99, p90, p75, std].map(number);
+    let Distribution { count, mean, min, max, p99, p90, p75, std, .. } = *values;
+    let shown = |value| if count > 0 { number(value) } else { "N/A".to_owned() };
+    let numbers = [mean, min, max, p99, p90, p75, std].map(shown);
     [name.to_owned()].into_iter().chain(numbers).collect()
 }
 

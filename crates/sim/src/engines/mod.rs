@@ -24,8 +24,20 @@ pub struct Job {
 pub enum Signal {
     /// It got its first token and goes on.
     Prefilled(RequestId),
+    /// A prefill worker has computed its prompt and holds the KV.
+    Held(RequestId),
     /// It got all its tokens or was rejected.
     Ended(RequestId),
+}
+
+/// Whether something waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backlog {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Something.
+    Waiting,
 }
 
 /// How far an engine may go.
@@ -85,6 +97,22 @@ pub trait Engine {
 
     /// Moves out the changes of the cache that are visible at `now`: those of passes that have ended.
     fn take_changes(&mut self, now: Nanos, into: &mut Vec<Change>);
+
+    /// When the pass in flight ends; a worker is between passes from then on.
+    fn boundary(&self) -> Nanos;
+
+    /// A decode worker between passes takes blocks for a prompt that will come from elsewhere. The tokens it
+    /// does not have already, or `None` if there is no room now.
+    fn reserve(&mut self, job: &Job) -> Option<u32>;
+
+    /// The prompt reserved for has come; its request waits for its turn from `now` on.
+    fn activate(&mut self, request: RequestId, now: Nanos);
+
+    /// A prefill worker between passes gives up the KV it held.
+    fn release(&mut self, request: RequestId);
+
+    /// Whether reservations wait on a decode worker; meanwhile preempted requests are not admitted.
+    fn hold_back(&mut self, reservations: Backlog);
 
     /// What was done so far.
     fn work(&self) -> Work;

@@ -9,7 +9,9 @@ use serde_json::json;
 use wavetank_model::{Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
 use wavetank_sim::routers::KvConfig;
 use wavetank_sim::timing::TimingConfig;
-use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode, SglangConfig};
+use wavetank_sim::{
+    ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode, SglangConfig, Transfer, WorkerRole,
+};
 
 /// A plan and a workload.
 #[derive(Clone, Debug)]
@@ -108,6 +110,8 @@ impl Case {
             decode_speedup_ratio: engine.decode_speedup,
             preemption_mode: engine.preemption,
             timing: TimingConfig { name: name.to_owned(), parameters },
+            worker_type: WorkerRole::Aggregated,
+            transfer: Transfer::default(),
             sglang: SglangConfig::default(),
         };
         let load = match self.load {
@@ -117,6 +121,7 @@ impl Case {
         Plan {
             engine,
             num_workers: self.workers,
+            decode: None,
             router_mode: "round_robin".to_owned(),
             router_config: KvConfig::default(),
             load,

@@ -63,7 +63,9 @@ impl Sink<ServeEvent<'_>> for Recorder {
             ServeEvent::RequestAdmitted { request, worker, at, reused_tokens } => {
                 self.of(request, at.0).admitted.push((at.0, worker.0, reused_tokens));
             }
-            ServeEvent::RequestRouted { .. } | ServeEvent::PromptComputed { .. } => {}
+            ServeEvent::RequestRouted { .. }
+            | ServeEvent::PromptComputed { .. }
+            | ServeEvent::RequestHandedOff { .. } => {}
             ServeEvent::RequestPreempted { request, worker, at } => {
                 self.of(request, at.0).preempted.push((at.0, worker.0));
             }

@@ -101,7 +101,7 @@ fn foreign_and_later_parts_are_refused() {
         ("known: mooncake", ReplayArgs { trace_format: text("csv"), ..trace() }),
         ("come as a pair", ReplayArgs { prefill_engine_args: text("{}"), ..trace() }),
         (
-            "--prefill-engine-args: disaggregated replay is not available",
+            "--prefill-engine-args: \"worker_type\" must be",
             ReplayArgs { prefill_engine_args: text("{}"), decode_engine_args: text("{}"), ..trace() },
         ),
         (

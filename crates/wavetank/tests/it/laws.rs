@@ -108,6 +108,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         |(engine, load, num_workers, cap_ms, router)| Plan {
             engine,
             num_workers,
+            decode: None,
             router_mode: routers::ALL[router].name.to_owned(),
             router_config: KvConfig::default(),
             load,
@@ -129,6 +130,7 @@ fn endless(engine: &str) -> Plan {
     Plan {
         engine,
         num_workers: 1,
+        decode: None,
         router_mode: "round_robin".to_owned(),
         router_config: KvConfig::default(),
         load,

@@ -113,7 +113,7 @@ fn the_parts_of_ttft_add_up() {
     assert!((parts - replayed.summary.ttft_ms.mean).abs() < 1e-6 * parts);
     let shares = &replayed.summary.attribution.workers;
     assert_eq!(shares.iter().map(|share| share.requests).sum::<u64>(), 40);
-    assert!(shares.iter().all(|share| share.busy_share(replayed.summary.duration) <= 1.0));
+    assert!(shares.iter().all(|share| share.busy_share(replayed.summary.attribution.span) <= 1.0));
 }
 
 #[test]

@@ -287,3 +287,54 @@ fn sglang_page_size_is_the_block_size() {
         assert!(message.contains(expected), "{json}: {message}");
     }
 }
+
+#[test]
+fn sglang_keeps_its_books_when_the_last_page_is_taken() {
+    // The second prompt fills the cache, so that its only token finds no page: nothing is cached for free.
+    let json = r#"{"engine_type":"sglang","num_gpu_blocks":100}"#;
+    let row = |ms: u32, input: u32, output: u32, ids: &[u32]| {
+        format!(r#"{{"timestamp":{ms},"input_length":{input},"output_length":{output},"hash_ids":{ids:?}}}"#)
+    };
+    let mut rows = vec![row(0, 90, 1, &[0, 1, 2, 3, 4, 5, 6, 7, 8])];
+    rows.push(row(10_000, 100, 1, &[0, 1, 2, 3, 4, 5, 6, 7, 50, 51]));
+    for round in 0..2 {
+        for prompt in 0..50u32 {
+            let first = 100 + prompt * 6;
+            let ids: Vec<u32> = (first..first + 6).collect();
+            rows.push(row(20_000 + (round * 50 + prompt) * 10_000, 60, 2, &ids));
+        }
+    }
+    let args = ReplayArgs { trace_block_size: Some(10), ..engine(json) };
+    let (replayed, records) = run_trace(&rows, args);
+    let later: u32 = records[2..].iter().map(|record| record.reused_input_tokens).sum();
+    assert_eq!(
+        (replayed.summary.counts.arrived, later),
+        (102, 0),
+        "fifty prompts do not fit into 100 tokens"
+    );
+}
+
+#[test]
+fn sglang_does_not_starve_the_running_for_half_a_prompt() {
+    let json = r#"{"engine_type":"sglang","block_size":64,"num_gpu_blocks":100,
+        "sglang":{"chunked_prefill_size":512}}"#;
+    let rows = [(0, 2000, 1500), (1, 4600, 10)].map(|(ms, input, output)| {
+        let ids: Vec<u32> = (ms * 100..ms * 100 + 10).collect();
+        format!(r#"{{"timestamp":{ms},"input_length":{input},"output_length":{output},"hash_ids":{ids:?}}}"#)
+    });
+    let (replayed, _) = run_trace(&rows, engine(json));
+    assert_eq!(totals(&replayed), (2, 6600, 1510), "{:?}", replayed.warnings);
+}
+
+#[test]
+fn workers_without_work_and_runs_without_an_end_are_described_soberly() {
+    let (replayed, _) = run(&ReplayArgs { num_workers: Some(8), ..synthetic(500, 10, 3) });
+    let attribution = &replayed.summary.attribution;
+    assert_eq!(attribution.workers.len(), 8);
+    assert_eq!(attribution.extremes().map(|(_, least)| attribution.workers[least].requests), Some(0));
+    let cut = ReplayArgs { max_sim_time_seconds: Some(0.5), ..synthetic(5000, 100, 20) };
+    let (replayed, _) = run(&cut);
+    let attribution = &replayed.summary.attribution;
+    assert!(attribution.workers[0].busy_share(attribution.span) <= 1.0);
+    assert_eq!(replayed.report["partial"], serde_json::json!(true));
+}

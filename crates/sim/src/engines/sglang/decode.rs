@@ -5,6 +5,7 @@ use wavetank_model::{Nanos, RejectReason, ServeEvent, ServeSink};
 
 use super::Sglang;
 use crate::EngineConfig;
+use crate::arena::Slot;
 use crate::engines::Signal;
 use crate::shell::Scheduler;
 use crate::stretch::longest;
@@ -26,14 +27,21 @@ impl Sglang {
     pub(super) fn prepare_decode(&mut self, sink: &mut ServeSink<'_>) -> Nanos {
         let mut retracted = false;
         while !self.running.is_empty() && self.pages_for(1) > self.available_pages() {
-            if self.running.len() == 1 {
+            if self.running.len() > 1 {
+                self.retract(sink);
+                retracted = true;
+            } else if let Some(begun) = self.begun_prompt() {
+                // Half a prompt that waits must not starve the only request that runs: it begins again.
+                self.give_back(begun);
+                self.sequences[begun].computed = 0;
+                let (request, worker, at) =
+                    (self.sequences[begun].id, self.shell.worker, self.shell.boundary);
+                sink.record(&ServeEvent::RequestPreempted { request, worker, at });
+            } else {
                 let slot = self.running.remove(0);
                 self.running_tokens = 0;
                 self.rejected.push((slot, RejectReason::OutgrewCache));
-                break;
             }
-            self.retract(sink);
-            retracted = true;
         }
         if self.running.is_empty() {
             return Nanos::ZERO;
@@ -42,6 +50,11 @@ impl Sglang {
             self.decay(1);
         }
         self.shell.pace.decode(self.decode_batch())
+    }
+
+    /// A waiting request that holds pages of the part of its prompt that is computed.
+    fn begun_prompt(&self) -> Option<Slot> {
+        self.waiting.iter().copied().find(|&slot| self.sequences[slot].computed > 0)
     }
 
     /// Every decode pass that goes well lowers the reserve.

@@ -12,9 +12,11 @@ mod sequence;
 use std::collections::VecDeque;
 
 use wavetank_cache::{ChangeLog, RadixTree};
-use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, Result, ServeEvent, ServeSink, WorkerId};
+use wavetank_model::{
+    Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
+};
 
-use super::{Entry, Job, Signal};
+use super::{Backlog, Entry, Job, Signal};
 use crate::EngineConfig;
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
@@ -121,8 +123,8 @@ impl Sglang {
         self.sequences.remove(slot);
     }
 
-    /// Enters the whole pages of the first `tokens` tokens into the tree. A page the tree has already is not
-    /// needed twice.
+    /// Enters the whole pages of the first `tokens` tokens into the tree, as far as the request has pages for
+    /// them. A page the tree has already is not needed twice.
     fn store(&mut self, slot: Slot, tokens: u32) {
         if !self.config.enable_prefix_caching {
             return;
@@ -130,7 +132,8 @@ impl Sglang {
         let page = self.config.block_size;
         let Sequence { prompt, held, id, private_pages, .. } = &mut self.sequences[slot];
         let before = held.len() as u32;
-        let keys = prompt.content_keys(u64::from(id.0), tokens, 0, page).take((tokens / page) as usize);
+        let pages = (tokens / page).min(before + *private_pages) as usize;
+        let keys = prompt.content_keys(u64::from(id.0), tokens, 0, page).take(pages);
         self.tree.insert(keys, held);
         let stored = held.len() as u32 - before;
         *private_pages -= stored;
@@ -230,6 +233,22 @@ impl Scheduler for Sglang {
 
     fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
         self.complete_finished(end, sink);
+    }
+
+    fn reserve_blocks(&mut self, _job: &Job) -> Option<u32> {
+        unreachable!("plans have no disaggregated SGLang workers")
+    }
+
+    fn enqueue_reserved(&mut self, _request: RequestId) {
+        unreachable!("plans have no disaggregated SGLang workers")
+    }
+
+    fn release_held(&mut self, _request: RequestId) {
+        unreachable!("plans have no disaggregated SGLang workers")
+    }
+
+    fn note_backlog(&mut self, _reservations: Backlog) {
+        unreachable!("plans have no disaggregated SGLang workers")
     }
 
     fn log(&mut self) -> &mut ChangeLog {

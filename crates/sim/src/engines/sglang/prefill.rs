@@ -56,7 +56,7 @@ impl Sglang {
                 Offer::Take { before, tokens, reserve } => {
                     let charge = tokens.next_multiple_of(self.page());
                     let Some(taken) = self.take(slot, before, tokens, sink) else { break };
-                    budget.total -= f64::from(taken * self.page() + reserve);
+                    budget.total -= f64::from(taken) * f64::from(self.page()) + f64::from(reserve);
                     budget.input = budget.input.saturating_sub(charge);
                     budget.chunk = budget.chunk.saturating_sub(charge);
                     budget.seats -= 1;
@@ -118,7 +118,8 @@ impl Sglang {
         let charge = tokens.next_multiple_of(page);
         // A pass may be longer than its input budget for the sake of its first prompt.
         let enters = charge <= budget.input || self.parts.is_empty();
-        let fits = f64::from(charge + reserve) < budget.total && enters && charge <= budget.chunk;
+        let room = f64::from(charge) + f64::from(reserve);
+        let fits = room < budget.total && enters && charge <= budget.chunk;
         if tokens == 0 || !fits {
             if starts {
                 self.give_back(slot);

@@ -4,20 +4,23 @@
 //! `sequence` is a request inside the engine, `schedule` decides what a pass computes, `stretch` advances
 //! passes between which nothing can change; this file is the pass itself.
 
+mod reserve;
 mod schedule;
 mod sequence;
 mod stretch;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use wavetank_cache::{BlockPool, ChangeLog, Hits};
-use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, Result, ServeEvent, ServeSink, WorkerId};
+use wavetank_cache::{BlockId, BlockPool, ChangeLog, Hits};
+use wavetank_model::{
+    Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
+};
 
-use super::{Entry, Job, Signal};
-use crate::EngineConfig;
+use super::{Backlog, Entry, Job, Signal};
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
 use crate::timing::{DecodeBatch, PrefillBatch};
+use crate::{EngineConfig, WorkerRole};
 use schedule::Scheduled;
 use sequence::Sequence;
 
@@ -39,6 +42,12 @@ struct Vllm {
     running_tokens: u64,
     /// Whether the first waiting request lacks blocks, so that it waits until a running one finishes.
     stalled: bool,
+    /// Prompts that will come from other workers, in order of their reservation.
+    reserved: Vec<(RequestId, Slot)>,
+    reservations: u64,
+    reservations_wait: Backlog,
+    /// KV of prompts that was computed for other workers.
+    held: BTreeMap<RequestId, Vec<BlockId>>,
     scratch: Scratch,
 }
 
@@ -63,6 +72,10 @@ impl Vllm {
             running: Vec::new(),
             running_tokens: 0,
             stalled: false,
+            reserved: Vec::new(),
+            reservations: 0,
+            reservations_wait: Backlog::Empty,
+            held: BTreeMap::new(),
             scratch: Scratch::default(),
         })
     }
@@ -86,13 +99,18 @@ impl Vllm {
             prefix += u64::from(work.prompt_before);
         }
         let mut time = Nanos::ZERO;
-        if prompts > 0 {
+        // A decode worker gets its prompts from elsewhere; what it must compute again costs no time.
+        if prompts > 0 && self.config.worker_type != WorkerRole::Decode {
             let mean = |sum: u64| (sum / u64::from(prompts)) as u32;
             let batch =
                 PrefillBatch { requests: prompts, mean_context: mean(context), mean_prefix: mean(prefix) };
             time += self.shell.pace.prefill(batch);
         }
-        let decoding = self.running.iter().map(|&slot| &self.sequences[slot]).filter(|s| s.decodes());
+        // The first token comes out of the prompt's own pass, unless the prompt came from elsewhere.
+        let prebuilt = self.config.worker_type == WorkerRole::Decode;
+        let asks = |s: &Sequence| s.has_generated() || (prebuilt && s.len < s.limit);
+        let decodes = |s: &&Sequence| s.is_computed() && asks(s);
+        let decoding = self.running.iter().map(|&slot| &self.sequences[slot]).filter(decodes);
         let (requests, kv_tokens) = decoding.fold((0, 0), |(n, sum), s| (n + 1, sum + u64::from(s.len)));
         if requests > 0 {
             time += self.shell.pace.decode(self.batch_of(requests, kv_tokens));
@@ -121,10 +139,16 @@ impl Vllm {
                 self.shell.emitting.push(sequence.id);
             }
             if sequence.is_finished() {
-                self.shell.signals.push(Signal::Ended(sequence.id));
+                let holds = self.config.worker_type == WorkerRole::Prefill;
+                let signal = if holds { Signal::Held } else { Signal::Ended };
+                self.shell.signals.push(signal(sequence.id));
             } else if first {
                 self.shell.signals.push(Signal::Prefilled(sequence.id));
             }
+        }
+        if self.config.worker_type == WorkerRole::Prefill {
+            // The token that ends a prompt here is sampled again where it is decoded.
+            self.shell.emitting.clear();
         }
         self.shell.tell_tokens(end, sink);
         if ready {
@@ -172,12 +196,16 @@ impl Scheduler for Vllm {
         if self.waiting.is_empty() {
             self.stalled = false;
         }
-        let slot = self.sequences.insert(Sequence::of(job, self.config.max_model_len));
+        let mut sequence = Sequence::of(job, self.config.max_model_len);
+        if self.config.worker_type == WorkerRole::Prefill {
+            sequence.limit = sequence.len + 1;
+        }
+        let slot = self.sequences.insert(sequence);
         self.waiting.push_back(slot);
     }
 
     fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.running.is_empty()
+        self.running.is_empty() && self.next_to_admit().is_none()
     }
 
     fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
@@ -213,8 +241,8 @@ impl Scheduler for Vllm {
     }
 
     fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
-        let Self { running, sequences, pool, running_tokens, stalled, .. } = self;
-        let worker = self.shell.worker;
+        let Self { running, sequences, pool, running_tokens, stalled, held, .. } = self;
+        let (worker, holds) = (self.shell.worker, self.config.worker_type == WorkerRole::Prefill);
         running.retain(|&slot| {
             let sequence = &mut sequences[slot];
             if !sequence.is_finished() {
@@ -222,11 +250,34 @@ impl Scheduler for Vllm {
             }
             *running_tokens -= u64::from(sequence.len);
             *stalled = false;
-            pool.release(&mut sequence.blocks);
-            sink.record(&ServeEvent::RequestCompleted { request: sequence.id, worker, at: end });
+            if holds {
+                held.insert(sequence.id, std::mem::take(&mut sequence.blocks));
+            } else {
+                pool.release(&mut sequence.blocks);
+                sink.record(&ServeEvent::RequestCompleted { request: sequence.id, worker, at: end });
+            }
             sequences.remove(slot);
             false
         });
+    }
+
+    fn reserve_blocks(&mut self, job: &Job) -> Option<u32> {
+        self.reserve_prompt(job)
+    }
+
+    fn enqueue_reserved(&mut self, request: RequestId) {
+        self.enqueue_prebuilt(request);
+    }
+
+    fn release_held(&mut self, request: RequestId) {
+        let mut blocks = self.held.remove(&request).expect("a prompt is released once");
+        self.pool.release(&mut blocks);
+        self.stalled = false;
+    }
+
+    fn note_backlog(&mut self, reservations: Backlog) {
+        self.stalled &= reservations == self.reservations_wait;
+        self.reservations_wait = reservations;
     }
 
     fn log(&mut self) -> &mut ChangeLog {
@@ -236,7 +287,7 @@ impl Scheduler for Vllm {
 
 #[cfg(test)]
 mod tests {
-    use wavetank_model::{Prompt, RequestId, Sink};
+    use wavetank_model::{Prompt, Sink};
 
     use super::*;
     use crate::engines::{Engine, Horizon};

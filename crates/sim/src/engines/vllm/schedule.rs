@@ -150,7 +150,20 @@ impl Vllm {
     fn admit(&mut self, sink: &mut ServeSink<'_>) {
         let seats = self.config.max_num_seqs.map_or(usize::MAX, |seats| seats as usize);
         while self.running.len() < seats {
-            let Some(&slot) = self.waiting.front() else { return };
+            let Some(position) = self.next_to_admit() else {
+                self.stalled = true;
+                return;
+            };
+            let slot = self.waiting[position];
+            if self.sequences[slot].reservation.take().is_some() {
+                self.waiting.remove(position);
+                self.running_tokens += u64::from(self.sequences[slot].len);
+                self.running.push(slot);
+                if self.scratch.budget == 0 {
+                    return;
+                }
+                continue;
+            }
             match self.gate(slot) {
                 Gate::Admit { cached, tokens } => self.start(slot, cached, tokens, sink),
                 Gate::Reject(reason) => self.scratch.rejected.push((slot, reason)),

@@ -19,13 +19,16 @@ pub(super) struct Sequence {
     /// Leading blocks whose content lookups can find.
     pub(super) published: u32,
     pub(super) blocks: Vec<BlockId>,
+    /// Its prompt came from another worker and it has not run yet: its place among those.
+    pub(super) reservation: Option<u64>,
 }
 
 impl Sequence {
     pub(super) fn of(job: Job, max_model_len: Option<u32>) -> Self {
         let len = job.prompt.tokens();
         let limit = len.saturating_add(job.output_tokens).min(max_model_len.unwrap_or(u32::MAX));
-        Self { id: job.id, prompt: job.prompt, len, limit, computed: 0, published: 0, blocks: Vec::new() }
+        let (blocks, reservation) = (Vec::new(), None);
+        Self { id: job.id, prompt: job.prompt, len, limit, computed: 0, published: 0, blocks, reservation }
     }
 
     pub(super) fn is_computed(&self) -> bool {
@@ -39,12 +42,6 @@ impl Sequence {
 
     pub(super) fn has_generated(&self) -> bool {
         self.len > self.prompt.tokens()
-    }
-
-    /// Whether it belongs to the decode batch of the pass that computed its known tokens: the first token
-    /// comes out of the prompt's own pass.
-    pub(super) fn decodes(&self) -> bool {
-        self.is_computed() && self.has_generated()
     }
 
     /// Whether the next pass computes exactly the token sampled last.

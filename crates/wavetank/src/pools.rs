@@ -1,0 +1,117 @@
+//! Which workers there are: one pool that does everything, or one that prefills and one that decodes.
+
+use serde_json::Value;
+use wavetank_model::{Error, Result};
+use wavetank_sim::{DecodePool, EngineConfig, WorkerRole};
+
+use crate::args::ReplayArgs;
+use crate::verdict::unavailable;
+use crate::{engine_args, json_arg};
+
+/// The workers of a plan.
+pub(crate) struct Pools {
+    pub(crate) engine: EngineConfig,
+    pub(crate) num_workers: u32,
+    pub(crate) decode: Option<DecodePool>,
+    /// `router_queue_policy` of the engine arguments.
+    pub(crate) queue_policy: Option<String>,
+}
+
+/// Reads the engine arguments of one pool or two.
+pub(crate) fn of(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools> {
+    let staged = [
+        ("--prefill-engine-args", args.prefill_engine_args.as_deref()),
+        ("--decode-engine-args", args.decode_engine_args.as_deref()),
+    ];
+    match staged {
+        [(_, None), (_, None)] => aggregated(args, warnings),
+        [(flag, Some(_)), _] | [_, (flag, Some(_))] if args.extra_engine_args.is_some() => {
+            Err(Error::usage("cannot be combined with --extra-engine-args").at(flag))
+        }
+        [(flag, Some(_)), (_, None)] | [(_, None), (flag, Some(_))] => {
+            Err(Error::usage("prefill and decode engine arguments come as a pair").at(flag))
+        }
+        [_, _] => disaggregated(args, warnings),
+    }
+}
+
+fn aggregated(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools> {
+    for (flag, count) in [
+        ("--num-prefill-workers", args.num_prefill_workers),
+        ("--num-decode-workers", args.num_decode_workers),
+    ] {
+        if count.unwrap_or(1) != 1 {
+            return Err(Error::usage("belongs to disaggregated replay").at(flag).hint("use --num-workers"));
+        }
+    }
+    let (engine, queue_policy) = pool("--extra-engine-args", args.extra_engine_args.as_deref(), warnings)?;
+    Ok(Pools { engine, num_workers: args.num_workers.unwrap_or(1), decode: None, queue_policy })
+}
+
+fn disaggregated(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools> {
+    if args.num_workers.unwrap_or(1) != 1 {
+        return Err(Error::usage("belongs to aggregated replay")
+            .at("--num-workers")
+            .hint("use --num-prefill-workers and --num-decode-workers"));
+    }
+    let (engine, queue_policy) =
+        pool("--prefill-engine-args", args.prefill_engine_args.as_deref(), warnings)?;
+    let (decode, _) = pool("--decode-engine-args", args.decode_engine_args.as_deref(), warnings)?;
+    let decode = DecodePool { engine: decode, num_workers: args.num_decode_workers.unwrap_or(1) };
+    let num_workers = args.num_prefill_workers.unwrap_or(1);
+    Ok(Pools { engine, num_workers, decode: Some(decode), queue_policy })
+}
+
+fn pool(
+    flag: &str,
+    typed: Option<&str>,
+    warnings: &mut Vec<String>,
+) -> Result<(EngineConfig, Option<String>)> {
+    let typed = json_arg::read(flag, typed)?;
+    let engine = engine_args::engine(&typed, warnings)?;
+    let policy = typed.object.get("router_queue_policy").and_then(Value::as_str).map(str::to_owned);
+    Ok((engine, policy))
+}
+
+/// Roles and shapes that fit together.
+pub(crate) fn check(plan: &wavetank_sim::Plan) -> Result<()> {
+    let wrong = |flag: &str, message: String| Err(Error::usage(message).at(flag));
+    let (prefill, Some(decode)) = (&plan.engine, &plan.decode) else {
+        return match plan.engine.worker_type {
+            WorkerRole::Aggregated => Ok(()),
+            _ => wrong(
+                "--extra-engine-args",
+                "\"worker_type\" must be aggregated; a pair of pools takes --prefill-engine-args and \
+                 --decode-engine-args"
+                    .to_owned(),
+            ),
+        };
+    };
+    let decode = &decode.engine;
+    if prefill.worker_type != WorkerRole::Prefill {
+        return wrong("--prefill-engine-args", "\"worker_type\" must be \"prefill\"".to_owned());
+    }
+    if decode.worker_type != WorkerRole::Decode {
+        return wrong("--decode-engine-args", "\"worker_type\" must be \"decode\"".to_owned());
+    }
+    if plan.router_mode != "kv_router" {
+        return wrong("--router-mode", "disaggregated replay needs kv_router".to_owned());
+    }
+    if prefill.engine_type != decode.engine_type {
+        return wrong(
+            "--decode-engine-args",
+            "\"engine_type\" must be that of the prefill workers".to_owned(),
+        );
+    }
+    if prefill.block_size != decode.block_size {
+        let (a, b) = (prefill.block_size, decode.block_size);
+        return wrong(
+            "--decode-engine-args",
+            format!("\"block_size\" is {b}, that of the prefill workers {a}"),
+        );
+    }
+    match prefill.engine_type.as_str() {
+        "vllm" => Ok(()),
+        other => Err(unavailable("--prefill-engine-args", &format!("disaggregated replay of {other}"))),
+    }
+}
