@@ -48,6 +48,7 @@ pub(crate) struct GroupIndex {
 
 impl GroupIndex {
     /// The value under `key`.
+    #[inline]
     pub(crate) fn find(&self, key: BlockKey, cursor: &mut Cursor) -> Option<u32> {
         let number = match cursor.0 {
             Some((group, number)) if group == key.group => number,
@@ -62,12 +63,16 @@ impl GroupIndex {
     }
 
     /// The place of `key`, whose group is made if it is not there; something must be set there at once.
+    #[inline]
     pub(crate) fn place(&mut self, key: BlockKey, cursor: &mut Cursor) -> Place {
         let number = match cursor.0 {
             Some((group, number)) if group == key.group => number,
-            _ => self.group(key.group),
+            _ => {
+                let number = self.group(key.group);
+                *cursor = Cursor(Some((key.group, number)));
+                number
+            }
         };
-        *cursor = Cursor(Some((key.group, number)));
         Place::at(number, key.slot)
     }
 
@@ -89,6 +94,7 @@ impl GroupIndex {
     }
 
     /// What is at `place`, or `NONE`.
+    #[inline]
     pub(crate) fn at(&self, place: Place) -> u32 {
         self.groups[place.group() as usize].values[place.slot()]
     }
@@ -99,14 +105,19 @@ impl GroupIndex {
     }
 
     /// Puts `value` at `place`; `NONE` takes out what is there, and the group with its last value.
+    #[inline]
     pub(crate) fn set(&mut self, place: Place, value: u32) {
         let group = &mut self.groups[place.group() as usize];
         let before = std::mem::replace(&mut group.values[place.slot()], value);
         group.filled = group.filled + u32::from(before == NONE) - u32::from(value == NONE);
-        if group.filled > 0 {
-            return;
+        if group.filled == 0 {
+            self.forget(place.group());
         }
-        let (key, number) = (group.key, place.group());
+    }
+
+    #[inline(never)]
+    fn forget(&mut self, number: u32) {
+        let key = self.groups[number as usize].key;
         if let Ok(entry) = self.numbers.find_entry(key, |&found| found == number) {
             entry.remove();
         }
