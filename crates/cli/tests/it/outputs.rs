@@ -189,9 +189,16 @@ fn requests_that_did_not_end_have_no_record() {
 fn one_plan_gives_one_report() {
     let sandbox = Sandbox::with_examples();
     for example in examples() {
-        for flags in
-            ["--num-workers 4", "--replay-concurrency 8", "--num-workers 2 --seed 7 --sla-ttft-ms 50"]
-        {
+        for flags in [
+            "--num-workers 4",
+            "--replay-concurrency 8",
+            "--num-workers 2 --seed 7 --sla-ttft-ms 50",
+            "--num-workers 4 --router-mode kv_router",
+            "--num-workers 3 --router-mode power_of_two --replay-concurrency 6",
+            r#"--num-workers 2 --extra-engine-args {"engine_type":"sglang","block_size":64}"#,
+            r#"--router-mode kv_router --num-decode-workers 2 --prefill-engine-args {"worker_type":"prefill"}
+                --decode-engine-args {"worker_type":"decode"}"#,
+        ] {
             let first = sandbox.replay(&format!("{example} {flags}")).without_wall();
             sandbox.write("first.json", sandbox.read("replayed.json"));
             let second = sandbox.replay(&format!("{example} {flags}")).without_wall();
