@@ -81,3 +81,18 @@ fn seeds_give_a_spread() {
         assert_eq!(sandbox.run(&format!("{line} {refused}")).code, Some(2), "{refused}");
     }
 }
+
+#[test]
+fn seeds_reach_random_arrivals_and_say_when_they_reach_nothing() {
+    let sandbox = Sandbox::with_examples();
+    let line =
+        "replay --input-tokens 100 --output-tokens 10 --request-count 50 --seeds 3 --report-json s.json";
+    let spread = |arrivals: &str| {
+        let run = sandbox.run(&format!("{line} {arrivals}"));
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let metric = sandbox.report("s.json").json()["seeds"]["metrics"]["mean_ttft_ms"].clone();
+        (metric["max"] != metric["min"], run.stderr.contains("--seeds has no effect"))
+    };
+    assert_eq!(spread("--request-rate 20"), (true, false));
+    assert_eq!(spread("--arrival-interval-ms 5"), (false, true));
+}
