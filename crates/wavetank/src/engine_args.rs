@@ -31,6 +31,11 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
     for key in idle.iter().filter(|key| given(key)) {
         notes.push(format!("{}: \"{key}\" has no effect: the engine is {}", typed.place, config.engine_type));
     }
+    let transfer = ["kv_bytes_per_token", "kv_transfer_bandwidth", "kv_transfer_timing_mode"];
+    let stays = config.worker_type == WorkerRole::Aggregated;
+    for key in transfer.iter().filter(|key| stays && given(key)) {
+        notes.push(format!("{}: \"{key}\" has no effect: {DISAGGREGATED}", typed.place));
+    }
     Ok(config)
 }
 
@@ -275,6 +280,9 @@ mod tests {
         assert_eq!(config.unwrap(), EngineConfig::default());
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].contains("\"startup_time\" has no effect"));
+        let (_, notes) = parse(r#"{"kv_bytes_per_token":1000}"#);
+        assert!(notes[0].contains("\"kv_bytes_per_token\" has no effect"), "{notes:?}");
+        assert!(parse(r#"{"kv_bytes_per_token":1000,"worker_type":"prefill"}"#).1.is_empty());
     }
 
     #[test]
