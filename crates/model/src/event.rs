@@ -39,10 +39,8 @@ pub enum ServeEvent<'a> {
         from: WorkerId,
         /// The decode worker.
         to: WorkerId,
-        /// When the prompt was computed.
-        held_at: Nanos,
-        /// When the decode worker had room for it.
-        reserved_at: Nanos,
+        /// What happened before.
+        times: HandoffTimes,
         /// When the decode worker could begin with it.
         at: Nanos,
     },
@@ -110,6 +108,19 @@ pub enum ServeEvent<'a> {
         /// Why.
         reason: RejectReason,
     },
+}
+
+/// The way of a prompt from a prefill to a decode worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandoffTimes {
+    /// When the prompt was computed.
+    pub held_at: Nanos,
+    /// When the decode worker had room for it.
+    pub reserved_at: Nanos,
+    /// When its transfer began.
+    pub sent_at: Nanos,
+    /// When its transfer ended.
+    pub received_at: Nanos,
 }
 
 /// Why a request was not served.

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 
+mod architecture;
 mod error;
 mod event;
 mod id;
@@ -14,8 +15,9 @@ mod request;
 mod rng;
 mod units;
 
+pub use architecture::{Architecture, Experts, Latent, model, models};
 pub use error::{Error, ErrorKind, Result};
-pub use event::{RejectReason, ServeEvent, ServeSink, Sink};
+pub use event::{HandoffTimes, RejectReason, ServeEvent, ServeSink, Sink};
 pub use id::{RequestId, SessionId, WorkerId};
 pub use in_flight::InFlight;
 pub use prompt::{BlockKey, BlockKeys, Prompt};

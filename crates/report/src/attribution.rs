@@ -5,8 +5,8 @@ use wavetank_model::Nanos;
 
 use crate::Distribution;
 
-/// The parts of a request's time, over completed requests with tokens. The first five add up to the time to
-/// the first token.
+/// The parts of a request's time, over completed requests with tokens. All but the last add up to the time to
+/// the first token; those of a handoff are zero where a worker does all of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Attribution {
     /// Arrival to being sent to a worker.
@@ -15,8 +15,14 @@ pub struct Attribution {
     pub engine_queue_ms: Distribution,
     /// In passes that computed the prompt.
     pub prefill_ms: Distribution,
-    /// From the end of the prompt to where it is decoded, on another worker.
-    pub handoff_ms: Distribution,
+    /// Waiting for room on a decode worker, before or after the prompt was computed.
+    pub decode_room_ms: Distribution,
+    /// On the way to the decode worker.
+    pub transfer_ms: Distribution,
+    /// Between the end of the transfer and the decode pass that gives the first token.
+    pub decode_wait_ms: Distribution,
+    /// In that pass.
+    pub decode_step_ms: Distribution,
     /// Between admission and first token, in passes that computed nothing of it: starved or preempted.
     pub first_token_wait_ms: Distribution,
     /// First to last token.
@@ -59,14 +65,26 @@ impl WorkerShare {
 
 impl Attribution {
     /// The parts of the time to the first token, in order.
-    pub fn ttft_parts(&self) -> [(&'static str, &Distribution); 5] {
+    pub fn ttft_parts(&self) -> [(&'static str, &Distribution); 8] {
         [
             ("router_queue_ms", &self.router_queue_ms),
             ("engine_queue_ms", &self.engine_queue_ms),
             ("prefill_ms", &self.prefill_ms),
-            ("handoff_ms", &self.handoff_ms),
+            ("decode_room_ms", &self.decode_room_ms),
+            ("transfer_ms", &self.transfer_ms),
+            ("decode_wait_ms", &self.decode_wait_ms),
+            ("decode_step_ms", &self.decode_step_ms),
             ("first_token_wait_ms", &self.first_token_wait_ms),
         ]
+    }
+
+    /// The parts that only a handoff has.
+    pub const HANDOFF_PARTS: [&'static str; 4] =
+        ["decode_room_ms", "transfer_ms", "decode_wait_ms", "decode_step_ms"];
+
+    /// Whether prompts were handed from one worker to another.
+    pub fn hands_off(&self) -> bool {
+        self.decode_step_ms.max > 0.0
     }
 
     /// The busiest and the least busy worker.

@@ -1,22 +1,36 @@
 //! Prompts on their way from prefill to decode workers: held, reserved, sent, activated, released
-//! (spec/engine.md 17.1). Commands wait for the pass boundary of the worker they address.
+//! (spec/engine.md 17). Commands wait for the pass boundary of the worker they address.
+//!
+//! [`Flow::SourceFirst`]: computed and held, then a decode worker is chosen and makes room, then sent.
+//! [`Flow::DestinationFirst`]: a decode worker is chosen and makes room, then computed and held, then sent.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use wavetank_model::{Nanos, RejectReason, Request, RequestId, Result, WorkerId};
 
-use crate::engines::Job;
+use crate::engines::{self, Flow, Job};
+use crate::links::{Links, Shipment, TransferId};
 use crate::routers::{self, Fleet, KvConfig, Router};
-use crate::{Plan, Transfer, TransferMode};
+use crate::{EngineConfig, Plan, Transfer, TransferMode};
 
-/// A prompt between its workers.
+/// A prompt between its workers. What has not happened yet has the time of its arrival.
 pub(crate) struct Handoff {
-    pub(crate) job: Job,
+    pub(crate) id: RequestId,
+    pub(crate) request: Request,
     pub(crate) from: WorkerId,
     pub(crate) to: WorkerId,
     pub(crate) held_at: Nanos,
     pub(crate) reserved_at: Nanos,
+    pub(crate) sent_at: Nanos,
+    pub(crate) received_at: Nanos,
+    /// Tokens the decode worker does not have.
+    missing: u32,
+}
+
+impl Handoff {
+    pub(crate) fn job(&self) -> Job {
+        Job::of(self.id, &self.request)
+    }
 }
 
 /// What waits for one worker to be between passes.
@@ -26,7 +40,7 @@ pub(crate) struct Commands {
     pub(crate) reservations: VecDeque<Handoff>,
     /// Prompts that have come, in order of the ends of their transfers.
     pub(crate) activations: VecDeque<Handoff>,
-    /// Prompts whose KV is not needed any more.
+    /// Prompts whose KV or whose room is not needed any more.
     pub(crate) releases: VecDeque<RequestId>,
     /// Whether something came since the worker was last between passes.
     pub(crate) fresh: bool,
@@ -43,18 +57,18 @@ impl Commands {
 
 /// All handoffs of a run.
 pub(crate) struct Handoffs {
+    pub(crate) flow: Flow,
     prefill_workers: u32,
     router: Box<dyn Router>,
     transfer: Transfer,
-    /// Blocks, tokens per block and `max_model_len` of a decode worker.
-    decode_limits: (u32, u32, Option<u32>),
-    /// Requests that are being prefilled.
-    requests: BTreeMap<RequestId, (Request, WorkerId)>,
+    decode: EngineConfig,
+    /// Requests that wait for a prefill worker or are there.
+    underway: BTreeMap<RequestId, Handoff>,
     /// By worker.
     pub(crate) commands: Vec<Commands>,
-    transfers: BinaryHeap<Reverse<(Nanos, u64)>>,
-    sent: BTreeMap<u64, Handoff>,
-    started: u64,
+    links: Links,
+    sent: BTreeMap<TransferId, Handoff>,
+    started: TransferId,
 }
 
 impl Handoffs {
@@ -73,14 +87,16 @@ impl Handoffs {
         let seed = plan.seed.wrapping_add(1);
         let fleet = Fleet { workers: pool.num_workers, engine: &pool.engine, config: &config, seed };
         let workers = plan.num_workers + pool.num_workers;
+        let transfer = plan.engine.transfer;
         Ok(Some(Self {
+            flow: engines::entry(&plan.engine.engine_type)?.flow,
             prefill_workers: plan.num_workers,
             router: routers::build(&plan.router_mode, &fleet)?,
-            transfer: plan.engine.transfer,
-            decode_limits: (pool.engine.num_gpu_blocks, pool.engine.block_size, pool.engine.max_model_len),
-            requests: BTreeMap::new(),
+            transfer,
+            decode: pool.engine.clone(),
+            underway: BTreeMap::new(),
             commands: (0..workers).map(|_| Commands::default()).collect(),
-            transfers: BinaryHeap::new(),
+            links: Links::of(pool.link, transfer.kv_transfer_bandwidth, workers),
             sent: BTreeMap::new(),
             started: 0,
         }))
@@ -88,30 +104,41 @@ impl Handoffs {
 
     /// Why no decode worker could ever take a request, if so.
     pub(crate) fn refuse(&self, request: &Request) -> Option<RejectReason> {
-        let (blocks, block_size, model_limit) = self.decode_limits;
         let tokens = request.prompt.tokens();
-        match tokens.div_ceil(block_size) > blocks {
+        match tokens.div_ceil(self.decode.block_size) > self.decode.num_gpu_blocks {
             true => Some(RejectReason::PromptExceedsCache),
-            false if model_limit.is_some_and(|limit| tokens >= limit) => {
+            false if self.decode.max_model_len.is_some_and(|limit| tokens >= limit) => {
                 Some(RejectReason::PromptReachesModelLimit)
             }
             false => None,
         }
     }
 
-    /// A request arrived.
-    pub(crate) fn began(&mut self, id: RequestId, request: Request) {
-        self.requests.insert(id, (request, WorkerId(0)));
+    /// A request arrived that is computed before a decode worker is asked for room.
+    pub(crate) fn began(&mut self, id: RequestId, request: Request, now: Nanos) {
+        let (from, to) = (WorkerId(0), WorkerId(self.prefill_workers));
+        let (held_at, reserved_at, sent_at, received_at) = (now, now, now, now);
+        let handoff =
+            Handoff { id, request, from, to, held_at, reserved_at, sent_at, received_at, missing: 0 };
+        self.underway.insert(id, handoff);
     }
 
     /// A request was sent to a prefill worker.
     pub(crate) fn placed(&mut self, id: RequestId, worker: WorkerId) {
-        self.requests.get_mut(&id).expect("it arrived").1 = worker;
+        self.underway.get_mut(&id).expect("it arrived").from = worker;
     }
 
-    /// A request was rejected by its prefill worker.
-    pub(crate) fn rejected(&mut self, id: RequestId) {
-        self.requests.remove(&id);
+    /// A request was rejected by its prefill worker. The decode worker that has room for it in vain, if any.
+    pub(crate) fn rejected(&mut self, id: RequestId, now: Nanos) -> Option<WorkerId> {
+        let handoff = self.underway.remove(&id).expect("it was on a prefill worker");
+        if self.flow == Flow::SourceFirst {
+            return None;
+        }
+        self.router.ended(id, now);
+        let commands = &mut self.commands[handoff.to.index()];
+        commands.releases.push_back(id);
+        commands.fresh = true;
+        Some(handoff.to)
     }
 
     /// A request got all its tokens.
@@ -119,46 +146,78 @@ impl Handoffs {
         self.router.ended(id, now);
     }
 
-    /// A prompt is computed: chooses its decode worker and queues the reservation there.
-    pub(crate) fn hold(&mut self, id: RequestId, now: Nanos) -> WorkerId {
-        let (request, from) = self.requests.remove(&id).expect("it was being prefilled");
-        let placement = self.router.arrive(id, &request, now).expect("decode workers have no queue");
-        let to = WorkerId(self.prefill_workers + placement.worker.0);
-        let job = Job { id, prompt: request.prompt, output_tokens: request.output_tokens };
+    /// Chooses the decode worker of a request and queues the reservation there.
+    pub(crate) fn ask_for_room(&mut self, id: RequestId, now: Nanos) -> WorkerId {
+        let mut handoff = self.underway.remove(&id).expect("it arrived");
+        let placement = self.router.arrive(id, &handoff.request, now).expect("decode workers have no queue");
+        handoff.to = WorkerId(self.prefill_workers + placement.worker.0);
+        let to = handoff.to;
         let commands = &mut self.commands[to.index()];
-        commands.reservations.push_back(Handoff { job, from, to, held_at: now, reserved_at: now });
+        commands.reservations.push_back(handoff);
         commands.fresh = true;
         to
     }
 
-    /// Room was found: the transfer of `missing` tokens begins.
-    pub(crate) fn send(&mut self, mut handoff: Handoff, missing: u32, now: Nanos) {
+    /// A prompt is computed; its decode worker, if there is room for it.
+    pub(crate) fn hold(&mut self, id: RequestId, now: Nanos) -> WorkerId {
+        self.underway.get_mut(&id).expect("it was being prefilled").held_at = now;
+        match self.flow {
+            Flow::SourceFirst => self.ask_for_room(id, now),
+            Flow::DestinationFirst => {
+                let handoff = self.underway.remove(&id).expect("it was being prefilled");
+                let to = handoff.to;
+                self.send(handoff, now);
+                while self.receive(now).is_some() {}
+                to
+            }
+        }
+    }
+
+    /// Room was found for a prompt of which `missing` tokens are not there: it is sent if it is computed. If
+    /// not, it must be now: the request.
+    pub(crate) fn reserved(&mut self, mut handoff: Handoff, missing: u32, now: Nanos) -> Option<RequestId> {
+        (handoff.reserved_at, handoff.missing) = (now, missing);
+        match self.flow {
+            Flow::SourceFirst => {
+                self.send(handoff, now);
+                None
+            }
+            Flow::DestinationFirst => {
+                let id = handoff.id;
+                self.underway.insert(id, handoff);
+                Some(id)
+            }
+        }
+    }
+
+    /// What is to be computed.
+    pub(crate) fn request(&self, id: RequestId) -> &Request {
+        &self.underway[&id].request
+    }
+
+    fn send(&mut self, mut handoff: Handoff, now: Nanos) {
         let tokens = match self.transfer.kv_transfer_timing_mode {
-            TransferMode::FullPrompt => handoff.job.prompt.tokens(),
-            TransferMode::DestinationMissing => missing,
+            TransferMode::FullPrompt => handoff.request.prompt.tokens(),
+            TransferMode::DestinationMissing => handoff.missing,
         };
-        handoff.reserved_at = now;
-        self.transfers.push(Reverse((now + self.duration(tokens), self.started)));
-        self.sent.insert(self.started, handoff);
+        handoff.sent_at = now;
+        let bytes = u64::from(tokens) * u64::from(self.transfer.kv_bytes_per_token);
+        let (id, from, to) = (self.started, handoff.from, handoff.to);
+        self.links.send(Shipment { id, bytes, from, to }, now);
+        self.sent.insert(id, handoff);
         self.started += 1;
     }
 
-    fn duration(&self, tokens: u32) -> Nanos {
-        let bytes_per_ms = self.transfer.kv_transfer_bandwidth * 1e6;
-        let bytes = f64::from(tokens) * f64::from(self.transfer.kv_bytes_per_token);
-        if bytes_per_ms > 0.0 { Nanos::from_ms(bytes / bytes_per_ms) } else { Nanos::ZERO }
-    }
-
-    /// When the next transfer ends.
+    /// When the next thing happens to a transfer.
     pub(crate) fn next_arrival(&self) -> Option<Nanos> {
-        self.transfers.peek().map(|&Reverse((at, _))| at)
+        self.links.next()
     }
 
     /// Takes the next transfer that has ended by `now`; its decode worker.
     pub(crate) fn receive(&mut self, now: Nanos) -> Option<WorkerId> {
-        self.next_arrival().filter(|&at| at <= now)?;
-        let Reverse((_, number)) = self.transfers.pop()?;
-        let handoff = self.sent.remove(&number).expect("it was sent");
+        let number = self.links.receive(now)?;
+        let mut handoff = self.sent.remove(&number).expect("it was sent");
+        handoff.received_at = now;
         let to = handoff.to;
         let commands = &mut self.commands[to.index()];
         commands.activations.push_back(handoff);

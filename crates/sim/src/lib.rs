@@ -8,6 +8,7 @@ mod arena;
 mod arrivals;
 pub mod engines;
 mod handoff;
+mod links;
 mod pace;
 mod plan;
 pub mod queues;
@@ -19,7 +20,7 @@ mod wakes;
 mod world;
 
 pub use plan::{
-    ConcurrencyUnit, DecodePool, EngineConfig, Load, Plan, PreemptionMode, SchedulePolicy, SglangConfig,
-    Transfer, TransferMode, WorkerRole,
+    ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Plan, PreemptionMode, SchedulePolicy,
+    SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole,
 };
 pub use world::{Outcome, run};

@@ -36,6 +36,41 @@ pub struct DecodePool {
     pub engine: EngineConfig,
     /// How many workers.
     pub num_workers: u32,
+    /// What prompts come over.
+    #[serde(default)]
+    pub link: Link,
+}
+
+/// What KV moves over, beside the bandwidth each transfer has of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// What transfers share; `None` when they share nothing.
+    pub shared: Option<SharedLink>,
+    /// From the start of a transfer to its first byte.
+    pub latency: Nanos,
+}
+
+/// Bandwidth that transfers share.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedLink {
+    /// Gigabytes (1e9) per second.
+    pub gigabytes_per_second: f64,
+    /// Who shares it.
+    pub scope: LinkScope,
+}
+
+/// Whose transfers share a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkScope {
+    /// Those that leave a prefill worker.
+    PrefillWorker,
+    /// Those that reach a decode worker.
+    DecodeWorker,
+    /// All.
+    Pool,
 }
 
 /// What a worker does of a request.

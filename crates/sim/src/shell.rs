@@ -70,7 +70,7 @@ pub(crate) trait Scheduler {
     /// Puts a job into the queue.
     fn enqueue(&mut self, job: Job);
 
-    /// Whether there is nothing to do.
+    /// Whether there is nothing to do, or nothing before somebody else gives up room.
     fn is_idle(&self) -> bool;
 
     /// One pass, through all the rules. It moves the boundary, or halts if it would end after `ends_by`.
@@ -101,8 +101,27 @@ pub(crate) trait Scheduler {
     /// See [`Engine::hold_back`].
     fn note_backlog(&mut self, reservations: Backlog);
 
+    /// See [`Engine::is_held_back`].
+    fn waits_for_reservations(&self) -> bool;
+
+    /// Blocks that requests use.
+    fn blocks_in_use(&self) -> u32;
+
     /// What changed in the cache.
     fn log(&mut self) -> &mut ChangeLog;
+
+    /// Makes a change at `now`. A worker that has something to do only by that starts its next pass then.
+    fn rouse(&mut self, now: Nanos, change: impl FnOnce(&mut Self))
+    where
+        Self: Sized,
+    {
+        let idle = self.is_idle();
+        change(self);
+        if idle && !self.is_idle() {
+            let shell = self.shell_mut();
+            shell.boundary = shell.boundary.max(now);
+        }
+    }
 
     /// Advances up to `most` passes, to the horizon.
     fn stretch(&mut self, most: u32, horizon: Horizon, sink: &mut ServeSink<'_>) {
@@ -139,11 +158,7 @@ pub(crate) trait Scheduler {
 
 impl<S: Scheduler> Engine for S {
     fn submit(&mut self, job: Job, now: Nanos) {
-        if self.is_idle() {
-            let shell = self.shell_mut();
-            shell.boundary = shell.boundary.max(now);
-        }
-        self.enqueue(job);
+        self.rouse(now, |engine| engine.enqueue(job));
     }
 
     fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()> {
@@ -201,22 +216,22 @@ impl<S: Scheduler> Engine for S {
     }
 
     fn activate(&mut self, request: RequestId, now: Nanos) {
-        if self.is_idle() {
-            let shell = self.shell_mut();
-            shell.boundary = shell.boundary.max(now);
-        }
-        self.enqueue_reserved(request);
+        self.rouse(now, |engine| engine.enqueue_reserved(request));
     }
 
-    fn release(&mut self, request: RequestId) {
-        self.release_held(request);
+    fn release(&mut self, request: RequestId, now: Nanos) {
+        self.rouse(now, |engine| engine.release_held(request));
     }
 
-    fn hold_back(&mut self, reservations: Backlog) {
-        self.note_backlog(reservations);
+    fn hold_back(&mut self, reservations: Backlog, now: Nanos) {
+        self.rouse(now, |engine| engine.note_backlog(reservations));
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.waits_for_reservations()
     }
 
     fn work(&self) -> Work {
-        self.shell().work
+        Work { blocks_in_use: u64::from(self.blocks_in_use()), ..self.shell().work }
     }
 }

@@ -1,16 +1,19 @@
 //! The event loop: arrivals, workers, and the order of things inside one instant (spec/replay.md 5.1).
 
+mod exchange;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Change;
 use wavetank_model::{
-    InFlight, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, SessionId, WorkerId, Workload,
+    InFlight, Nanos, RejectReason, Request, RequestId, Result, ServeEvent, ServeSink, SessionId, WorkerId,
+    Workload,
 };
 
 use crate::arrivals::Arrivals;
-use crate::engines::{Backlog, Engine, Horizon, Job, Signal, Work};
-use crate::handoff::{Handoff, Handoffs};
+use crate::engines::{Engine, Flow, Horizon, Job, Signal, Work};
+use crate::handoff::Handoffs;
 use crate::routers::{Fleet, KvConfig, Needs, Placement, Router};
 use crate::wakes::Wakes;
 use crate::{Plan, engines, routers};
@@ -52,6 +55,10 @@ pub fn run(
         world.release_arrivals()?;
         world.hand_off()?;
         world.start_passes()?;
+        while world.ask_for_room()? {
+            world.hand_off()?;
+            world.start_passes()?;
+        }
     }
     let drained = world.drain(stop)?;
     Ok(world.outcome(!drained))
@@ -78,10 +85,16 @@ struct World<'r, 's> {
     handoffs: Option<Handoffs>,
     /// Prompts computed in this instant, in order.
     held: Vec<RequestId>,
+    /// Requests arrived in this instant that need room on a decode worker before they are computed.
+    homeless: Vec<RequestId>,
     /// Requests that wait in the router, and since when.
     queued: BTreeMap<RequestId, (Job, Nanos)>,
     turns: InFlight<Turn>,
     wakes: Wakes,
+    /// Decode workers that could start nothing in this instant, although requests wait there.
+    gated: Vec<WorkerId>,
+    /// Workers that ended a pass in no time, and decode workers that kept room in vain.
+    roused: Vec<WorkerId>,
     /// Workers that may start a pass in this instant.
     touched: Vec<WorkerId>,
     signals: Vec<Signal>,
@@ -138,6 +151,9 @@ impl<'r, 's> World<'r, 's> {
             wakes: Wakes::of(fleet_size),
             handoffs,
             held: Vec::new(),
+            homeless: Vec::new(),
+            gated: Vec::new(),
+            roused: Vec::new(),
             touched: Vec::new(),
             signals: Vec::new(),
             changes: Vec::new(),
@@ -165,11 +181,7 @@ impl<'r, 's> World<'r, 's> {
             let worker = self.touched[position];
             self.advance(worker, self.now)?;
             self.complete_pass(worker)?;
-            if let Some(handoffs) = &mut self.handoffs {
-                let ends =
-                    worker.0 >= self.prefill_workers && self.workers[worker.index()].boundary() == self.now;
-                handoffs.commands[worker.index()].pass_ended = ends;
-            }
+            self.note_pass_end(worker);
         }
         Ok(())
     }
@@ -200,7 +212,7 @@ impl<'r, 's> World<'r, 's> {
                 match self.handoffs.as_mut() {
                     Some(handoffs) if decoding => handoffs.ended(request, self.now),
                     Some(handoffs) => {
-                        handoffs.rejected(request);
+                        self.roused.extend(handoffs.rejected(request, self.now));
                         self.router.ended(request, self.now);
                     }
                     None => self.router.ended(request, self.now),
@@ -230,20 +242,27 @@ impl<'r, 's> World<'r, 's> {
                 self.refuse(id, reason);
                 continue;
             }
-            let placement = self.router.arrive(id, &request, self.now);
-            let job = Job { id, prompt: request.prompt.clone(), output_tokens: request.output_tokens };
             if let Some(handoffs) = &mut self.handoffs {
-                handoffs.began(id, request);
+                handoffs.began(id, request.clone(), self.now);
             }
-            match placement {
-                Some(placement) => self.dispatch(job, placement, None)?,
-                None => {
-                    self.queued.insert(id, (job, self.now));
-                    self.release_queued()?;
-                }
+            match self.handoffs.as_ref().map(|handoffs| handoffs.flow) {
+                Some(Flow::DestinationFirst) => self.homeless.push(id),
+                Some(Flow::SourceFirst) | None => self.route(id, &request)?,
             }
         }
         Ok(())
+    }
+
+    /// Finds a worker that computes the prompt of a request, or a place in the router's queue.
+    fn route(&mut self, id: RequestId, request: &Request) -> Result<()> {
+        let job = Job::of(id, request);
+        match self.router.arrive(id, request, self.now) {
+            Some(placement) => self.dispatch(job, placement, None),
+            None => {
+                self.queued.insert(id, (job, self.now));
+                self.release_queued()
+            }
+        }
     }
 
     /// Gives a request up before it reaches a worker.
@@ -280,91 +299,6 @@ impl<'r, 's> World<'r, 's> {
         Ok(())
     }
 
-    /// Prompts whose transfer ends now have come to their decode workers.
-    fn end_transfers(&mut self) -> Result<()> {
-        while let Some(worker) = self.handoffs.as_mut().and_then(|handoffs| handoffs.receive(self.now)) {
-            self.advance(worker, self.now)?;
-            self.touched.push(worker);
-        }
-        Ok(())
-    }
-
-    /// Workers between passes do what waits for them, then prompts computed now get a decode worker.
-    fn hand_off(&mut self) -> Result<()> {
-        if self.handoffs.is_none() {
-            return Ok(());
-        }
-        let served = self.serve_commands(0)?;
-        for request in std::mem::take(&mut self.held) {
-            let Some(handoffs) = &mut self.handoffs else { break };
-            let worker = handoffs.hold(request, self.now);
-            self.advance(worker, self.now)?;
-            self.touched.push(worker);
-            if self.workers[worker.index()].boundary() <= self.now {
-                self.reserve_one(worker);
-                self.activate_all(worker);
-            }
-        }
-        self.serve_commands(served).map(drop)
-    }
-
-    /// Serves the touched workers from `position` on that are between passes.
-    fn serve_commands(&mut self, mut position: usize) -> Result<usize> {
-        while let Some(&worker) = self.touched.get(position) {
-            self.advance(worker, self.now)?;
-            if self.workers[worker.index()].boundary() <= self.now {
-                self.obey(worker);
-            }
-            position += 1;
-        }
-        Ok(position)
-    }
-
-    /// A worker between passes releases and activates what it can. The end of a pass and every activation are
-    /// an opportunity for one reservation, as in the reference (spec/engine.md 17.1, D4).
-    fn obey(&mut self, worker: WorkerId) {
-        let Some(handoffs) = &mut self.handoffs else { return };
-        let commands = &mut handoffs.commands[worker.index()];
-        commands.fresh = false;
-        for request in commands.releases.drain(..) {
-            self.workers[worker.index()].release(request);
-        }
-        if std::mem::take(&mut commands.pass_ended) {
-            self.reserve_one(worker);
-        }
-        self.activate_all(worker);
-    }
-
-    /// Gives the first prompt that waits for room its room, if there is any.
-    fn reserve_one(&mut self, worker: WorkerId) {
-        let Some(handoffs) = &mut self.handoffs else { return };
-        let (engine, commands) = (&mut self.workers[worker.index()], &mut handoffs.commands[worker.index()]);
-        if let Some(missing) = commands.reservations.front().and_then(|head| engine.reserve(&head.job)) {
-            let handoff = commands.reservations.pop_front().expect("it was the first");
-            handoffs.send(handoff, missing, self.now);
-            while handoffs.receive(self.now).is_some() {}
-        }
-        let waits = !handoffs.commands[worker.index()].reservations.is_empty();
-        engine.hold_back(if waits { Backlog::Waiting } else { Backlog::Empty });
-    }
-
-    /// Lets the prompts in that have come; what they leave behind may be released.
-    fn activate_all(&mut self, worker: WorkerId) {
-        while let Some(handoffs) = &mut self.handoffs {
-            let Some(handoff) = handoffs.commands[worker.index()].activations.pop_front() else { return };
-            let Handoff { job, from, to, held_at, reserved_at } = handoff;
-            let (request, at) = (job.id, self.now);
-            self.workers[worker.index()].activate(request, at);
-            let event = ServeEvent::RequestHandedOff { request, from, to, held_at, reserved_at, at };
-            self.sink.record(&event);
-            let source = &mut handoffs.commands[from.index()];
-            source.releases.push_back(request);
-            source.fresh = true;
-            self.touched.push(from);
-            self.reserve_one(worker);
-        }
-    }
-
     /// Brings every working worker up to now and shows the router what their caches hold.
     fn show_caches(&mut self) -> Result<()> {
         for id in (0..self.workers.len() as u32).map(WorkerId) {
@@ -395,11 +329,18 @@ impl<'r, 's> World<'r, 's> {
             let wake = loop {
                 self.advance(worker, self.now + Nanos(1))?;
                 match self.workers[worker.index()].wake() {
-                    Some(at) if at == self.now => self.complete_pass(worker)?,
+                    Some(at) if at == self.now => {
+                        self.complete_pass(worker)?;
+                        self.note_pass_end(worker);
+                        self.roused.push(worker);
+                    }
                     wake => break wake,
                 }
             };
             let engine = &self.workers[worker.index()];
+            if engine.boundary() <= self.now && engine.is_held_back() {
+                self.gated.push(worker);
+            }
             let waits = self.handoffs.as_ref().is_some_and(|h| h.commands[worker.index()].wait());
             let wake = if waits && engine.boundary() > self.now { Some(engine.boundary()) } else { wake };
             self.wakes.set(worker, wake);
@@ -426,6 +367,7 @@ impl<'r, 's> World<'r, 's> {
     fn drain(&mut self, stop: &AtomicBool) -> Result<bool> {
         for id in 0..self.workers.len() as u32 {
             while let Some(wake) = self.workers[id as usize].wake() {
+                assert!(!self.coupled || self.ends_by < Nanos::MAX, "worker {id} was left with work");
                 if stop.load(Ordering::Relaxed) {
                     return Ok(false);
                 }

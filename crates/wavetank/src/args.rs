@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wavetank_sim::ConcurrencyUnit;
+use wavetank_sim::{ConcurrencyUnit, LinkScope};
 
 /// The flags of `wavetank replay`, by their names; `None` and `false` were not typed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +25,12 @@ pub struct ReplayArgs {
     pub num_workers: Option<u32>,
     pub num_prefill_workers: Option<u32>,
     pub num_decode_workers: Option<u32>,
+    /// `--kv-link-gbps`, in gigabytes.
+    pub kv_link_gbps: Option<f64>,
+    /// `--kv-link-scope`.
+    pub kv_link_scope: Option<LinkScope>,
+    /// `--kv-link-latency-us`.
+    pub kv_link_latency_us: Option<f64>,
     pub replay_concurrency: Option<u32>,
     pub concurrency_unit: Option<ConcurrencyUnit>,
     pub replay_mode: Option<String>,

@@ -1,6 +1,6 @@
 //! Every table of choices, for `wavetank list`.
 
-use wavetank_model::{Described, Error, Result};
+use wavetank_model::{Described, Error, Result, models};
 use wavetank_sim::{engines, queues, routers, timing};
 use wavetank_trace::requests;
 
@@ -35,11 +35,16 @@ fn rows<T: Described>(table: &[T]) -> Vec<Choice> {
     table.iter().map(|row| Choice { name: row.name(), about: row.about() }).collect()
 }
 
+fn model_rows() -> Vec<Choice> {
+    models().iter().map(|model| Choice { name: &model.name, about: model.about() }).collect()
+}
+
 /// Every kind, alphabetical.
 pub const KINDS: &[Kind] = &[
     Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(engine_args::KEYS) },
     Kind { name: "engines", about: "engine_type in the engine arguments", rows: || rows(engines::ALL) },
     Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
+    Kind { name: "models", about: "model in the engine arguments", rows: model_rows },
     Kind {
         name: "queues",
         about: "router_queue_policy in the router configuration",

@@ -1,7 +1,7 @@
 //! The JSON of `--extra-engine-args` (spec/engine.md 2): every key is a row of [`KEYS`].
 
 use serde_json::{Map, Value};
-use wavetank_model::{Error, Result, find};
+use wavetank_model::{Error, Result, find, model};
 use wavetank_sim::timing::{self, TimingConfig};
 use wavetank_sim::{EngineConfig, PreemptionMode, TransferMode, WorkerRole, engines, queues};
 
@@ -31,7 +31,12 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
     for key in idle.iter().filter(|key| given(key)) {
         notes.push(format!("{}: \"{key}\" has no effect: the engine is {}", typed.place, config.engine_type));
     }
-    let transfer = ["kv_bytes_per_token", "kv_transfer_bandwidth", "kv_transfer_timing_mode"];
+    if let Some(name) = typed.object.get("model").and_then(Value::as_str)
+        && !given("kv_bytes_per_token")
+    {
+        config.transfer.kv_bytes_per_token = BF16_BYTES * model(name)?.kv_numbers_per_token();
+    }
+    let transfer = ["kv_bytes_per_token", "kv_transfer_bandwidth", "kv_transfer_timing_mode", "model"];
     let stays = config.worker_type == WorkerRole::Aggregated;
     for key in transfer.iter().filter(|key| stays && given(key)) {
         notes.push(format!("{}: \"{key}\" has no effect: {DISAGGREGATED}", typed.place));
@@ -39,6 +44,7 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
     Ok(config)
 }
 
+const BF16_BYTES: u32 = 2;
 const LIVE: &str = "it concerns live workers, not replay";
 const DISAGGREGATED: &str = "it concerns disaggregated workers";
 const CAPACITY: &str = "num_gpu_blocks is not estimated from memory";
@@ -80,10 +86,14 @@ pub(crate) const KEYS: &[Key] = &[
     sets("is_prefill", "older form of worker_type prefill", |config, value| {
         role_flag(config, value, WorkerRole::Prefill)
     }),
-    sets("kv_bytes_per_token", "bytes of KV that move to a decode worker, per token (0)", |config, value| {
-        config.transfer.kv_bytes_per_token = uint(value)?;
-        Ok(())
-    }),
+    sets(
+        "kv_bytes_per_token",
+        "bytes of KV that move to a decode worker, per token (that of model, in bf16, or 0)",
+        |config, value| {
+            config.transfer.kv_bytes_per_token = uint(value)?;
+            Ok(())
+        },
+    ),
     sets("kv_transfer_bandwidth", "gigabytes per second from prefill to decode workers", |config, value| {
         config.transfer.kv_transfer_bandwidth = not_negative(value)?;
         Ok(())
@@ -113,6 +123,9 @@ pub(crate) const KEYS: &[Key] = &[
     limit("max_num_seqs", "running requests (256); null: no limit", |config, value| {
         config.max_num_seqs = bound(value)?;
         Ok(())
+    }),
+    sets("model", "a row of `wavetank list models`; gives kv_bytes_per_token", |_, value| {
+        model(text(value)?).map(drop).map_err(|error| error.to_string().replace('\n', "; "))
     }),
     sets("num_gpu_blocks", "KV blocks of a worker (16384)", |config, value| {
         config.num_gpu_blocks = at_least_one(value)?;

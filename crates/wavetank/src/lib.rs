@@ -21,4 +21,4 @@ pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
 pub use seeds::replay_seeds;
 pub use wavetank_model::{Error, ErrorKind, Result};
-pub use wavetank_sim::ConcurrencyUnit;
+pub use wavetank_sim::{ConcurrencyUnit, LinkScope};

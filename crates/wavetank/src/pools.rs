@@ -1,11 +1,11 @@
 //! Which workers there are: one pool that does everything, or one that prefills and one that decodes.
 
 use serde_json::Value;
-use wavetank_model::{Error, Result};
-use wavetank_sim::{DecodePool, EngineConfig, WorkerRole};
+use wavetank_model::{Error, Nanos, Result};
+use wavetank_sim::{DecodePool, EngineConfig, Link, LinkScope, SharedLink, WorkerRole};
 
 use crate::args::ReplayArgs;
-use crate::verdict::unavailable;
+use crate::verdict::{above_zero, not_negative};
 use crate::{engine_args, json_arg};
 
 /// The workers of a plan.
@@ -44,6 +44,17 @@ fn aggregated(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools> {
             return Err(Error::usage("belongs to disaggregated replay").at(flag).hint("use --num-workers"));
         }
     }
+    for (flag, typed) in [
+        ("--kv-link-gbps", args.kv_link_gbps.is_some()),
+        ("--kv-link-scope", args.kv_link_scope.is_some()),
+        ("--kv-link-latency-us", args.kv_link_latency_us.is_some()),
+    ] {
+        if typed {
+            return Err(Error::usage("belongs to disaggregated replay")
+                .at(flag)
+                .hint("aggregated workers move no KV between each other"));
+        }
+    }
     let (engine, queue_policy) = pool("--extra-engine-args", args.extra_engine_args.as_deref(), warnings)?;
     Ok(Pools { engine, num_workers: args.num_workers.unwrap_or(1), decode: None, queue_policy })
 }
@@ -54,12 +65,26 @@ fn disaggregated(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools>
             .at("--num-workers")
             .hint("use --num-prefill-workers and --num-decode-workers"));
     }
+    if args.kv_link_scope.is_some() && args.kv_link_gbps.is_none() {
+        return Err(Error::usage("needs --kv-link-gbps").at("--kv-link-scope"));
+    }
+    not_negative("--kv-link-latency-us", args.kv_link_latency_us.unwrap_or(0.0))?;
     let (engine, queue_policy) =
         pool("--prefill-engine-args", args.prefill_engine_args.as_deref(), warnings)?;
     let (decode, _) = pool("--decode-engine-args", args.decode_engine_args.as_deref(), warnings)?;
-    let decode = DecodePool { engine: decode, num_workers: args.num_decode_workers.unwrap_or(1) };
+    let decode =
+        DecodePool { engine: decode, num_workers: args.num_decode_workers.unwrap_or(1), link: link(args) };
     let num_workers = args.num_prefill_workers.unwrap_or(1);
     Ok(Pools { engine, num_workers, decode: Some(decode), queue_policy })
+}
+
+/// What KV transfers share.
+fn link(args: &ReplayArgs) -> Link {
+    let shared = args.kv_link_gbps.map(|gigabytes_per_second| SharedLink {
+        gigabytes_per_second,
+        scope: args.kv_link_scope.unwrap_or(LinkScope::PrefillWorker),
+    });
+    Link { shared, latency: Nanos::from_ms(args.kv_link_latency_us.unwrap_or(0.0) / 1e3) }
 }
 
 fn pool(
@@ -87,6 +112,15 @@ pub(crate) fn check(plan: &wavetank_sim::Plan) -> Result<()> {
             ),
         };
     };
+    let link = &decode.link;
+    if let Some(shared) = link.shared {
+        above_zero("--kv-link-gbps", shared.gigabytes_per_second)?;
+    }
+    if (link.shared.is_some() || link.latency > Nanos::ZERO) && prefill.transfer.kv_bytes_per_token == 0 {
+        return Err(Error::usage("a link needs the bytes that move over it")
+            .at("--prefill-engine-args")
+            .hint("give \"kv_bytes_per_token\", or \"model\" (`wavetank list models`)"));
+    }
     let decode = &decode.engine;
     if prefill.worker_type != WorkerRole::Prefill {
         return wrong("--prefill-engine-args", "\"worker_type\" must be \"prefill\"".to_owned());
@@ -110,8 +144,5 @@ pub(crate) fn check(plan: &wavetank_sim::Plan) -> Result<()> {
             format!("\"block_size\" is {b}, that of the prefill workers {a}"),
         );
     }
-    match prefill.engine_type.as_str() {
-        "vllm" => Ok(()),
-        other => Err(unavailable("--prefill-engine-args", &format!("disaggregated replay of {other}"))),
-    }
+    Ok(())
 }

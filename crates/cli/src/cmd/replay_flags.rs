@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use wavetank::{ConcurrencyUnit, ReplayArgs};
+use wavetank::{ConcurrencyUnit, LinkScope, ReplayArgs};
 
 /// Everything a plan is made from. Defaults are applied when the plan is made, so that a flag that was not
 /// typed can be told from one that was.
@@ -51,6 +51,16 @@ pub(crate) struct ReplayFlags {
     /// Decode workers of disaggregated replay [default: 1].
     #[arg(long, value_name = "N")]
     num_decode_workers: Option<u32>,
+    /// Gigabytes (1e9 bytes) per second that KV transfers on one link share
+    /// [default: they share nothing].
+    #[arg(long, value_name = "GB_PER_S")]
+    kv_link_gbps: Option<f64>,
+    /// Whose transfers share a link [default: prefill-worker].
+    #[arg(long, value_name = "SCOPE")]
+    kv_link_scope: Option<Scope>,
+    /// From the start of a KV transfer to its first byte [default: 0].
+    #[arg(long, value_name = "US")]
+    kv_link_latency_us: Option<f64>,
     /// Closed loop: keep N in flight and ignore start times.
     #[arg(long, value_name = "N")]
     replay_concurrency: Option<u32>,
@@ -128,6 +138,26 @@ pub(crate) struct ReplayFlags {
 enum Unit {
     Requests,
     Sessions,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Scope {
+    /// Those that leave one prefill worker.
+    PrefillWorker,
+    /// Those that reach one decode worker.
+    DecodeWorker,
+    /// All.
+    Pool,
+}
+
+impl From<Scope> for LinkScope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::PrefillWorker => Self::PrefillWorker,
+            Scope::DecodeWorker => Self::DecodeWorker,
+            Scope::Pool => Self::Pool,
+        }
+    }
 }
 
 impl From<Unit> for ConcurrencyUnit {
@@ -231,6 +261,9 @@ impl From<ReplayFlags> for ReplayArgs {
             num_workers: flags.num_workers,
             num_prefill_workers: flags.num_prefill_workers,
             num_decode_workers: flags.num_decode_workers,
+            kv_link_gbps: flags.kv_link_gbps,
+            kv_link_scope: flags.kv_link_scope.map(Into::into),
+            kv_link_latency_us: flags.kv_link_latency_us,
             replay_concurrency: flags.replay_concurrency,
             concurrency_unit: flags.concurrency_unit.map(Into::into),
             replay_mode: flags.replay_mode,

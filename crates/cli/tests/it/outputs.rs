@@ -198,6 +198,9 @@ fn one_plan_gives_one_report() {
             r#"--num-workers 2 --extra-engine-args {"engine_type":"sglang","block_size":64}"#,
             r#"--router-mode kv_router --num-decode-workers 2 --prefill-engine-args {"worker_type":"prefill"}
                 --decode-engine-args {"worker_type":"decode"}"#,
+            r#"--router-mode kv_router --num-decode-workers 2 --kv-link-gbps 20 --kv-link-scope pool
+                --prefill-engine-args {"engine_type":"sglang","worker_type":"prefill","model":"Qwen3-8B"}
+                --decode-engine-args {"engine_type":"sglang","worker_type":"decode"}"#,
         ] {
             let first = sandbox.replay(&format!("{example} {flags}")).without_wall();
             sandbox.write("first.json", sandbox.read("replayed.json"));
@@ -257,7 +260,7 @@ fn lists() {
     assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""));
     assert_snapshot!(unknown.stderr, @r#"
     error: unknown kind "timings"
-    hint: known: engine-args, engines, formats, queues, router-args, routers, sglang-args, timing
+    hint: known: engine-args, engines, formats, models, queues, router-args, routers, sglang-args, timing
     "#);
     assert_eq!(sandbox.names_in(""), [""; 0]);
 }

@@ -293,12 +293,12 @@ impl Sink<ServeEvent<'_>> for Records {
                     open.prefill += step;
                 }
             }
-            ServeEvent::RequestHandedOff { request, from, to, held_at, reserved_at, at } => {
+            ServeEvent::RequestHandedOff { request, from, to, times, at } => {
                 let record = &mut live(&mut self.open, request).record;
                 record.prefill_worker_idx = Some(from.0);
                 record.decode_worker_idx = Some(to.0);
-                record.source_held_ms = Some(held_at.as_ms());
-                record.destination_reserved_ms = Some(reserved_at.as_ms());
+                record.source_held_ms = Some(times.held_at.as_ms());
+                record.destination_reserved_ms = Some(times.reserved_at.as_ms());
                 record.destination_activated_ms = Some(at.as_ms());
             }
             ServeEvent::RequestPreempted { .. } => {}

@@ -1,7 +1,9 @@
 //! The headline numbers of a serving run: latency, throughput, reuse, goodput (spec/replay.md 8).
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, Sink, WorkerId};
+use wavetank_model::{
+    HandoffTimes, InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, Sink, WorkerId,
+};
 
 use crate::summary::{Counts, Summary};
 use crate::{Attribution, Gaps, Samples, Spans, WorkerShare};
@@ -54,8 +56,7 @@ struct Progress {
     first_admit: Option<Nanos>,
     /// Time in passes that computed its prompt, up to its first token.
     prefill: Nanos,
-    /// From the end of its prompt to its beginning on a decode worker.
-    handoff: Nanos,
+    handoff: Handoff,
     first_token: Nanos,
     last_token: Nanos,
     second_gap: Option<Nanos>,
@@ -63,6 +64,25 @@ struct Progress {
     input_tokens: u32,
     first_reuse: u32,
     best_reuse: u32,
+}
+
+/// The parts of a request's way to a decode worker; all zero for one that stays where it is.
+#[derive(Clone, Copy, Default)]
+struct Handoff {
+    /// Waiting for room, and how much of it before a prefill worker was chosen.
+    room: Nanos,
+    early_room: Nanos,
+    transfer: Nanos,
+    /// When it came.
+    received: Option<Nanos>,
+    wait: Nanos,
+    step: Nanos,
+}
+
+impl Handoff {
+    fn sum(&self) -> Nanos {
+        self.room + self.transfer + self.wait + self.step
+    }
 }
 
 /// Collects the summary of a run.
@@ -79,7 +99,10 @@ pub struct Serving {
     router_queue: Spans,
     engine_queue: Spans,
     prefill: Spans,
-    handoff: Spans,
+    decode_room: Spans,
+    transfer: Spans,
+    decode_wait: Spans,
+    decode_step: Spans,
     first_token_wait: Spans,
     decode: Spans,
     workers: Vec<WorkerShare>,
@@ -118,7 +141,10 @@ impl Serving {
                 router_queue_ms: self.router_queue.distribution_ms(),
                 engine_queue_ms: self.engine_queue.distribution_ms(),
                 prefill_ms: self.prefill.distribution_ms(),
-                handoff_ms: self.handoff.distribution_ms(),
+                decode_room_ms: self.decode_room.distribution_ms(),
+                transfer_ms: self.transfer.distribution_ms(),
+                decode_wait_ms: self.decode_wait.distribution_ms(),
+                decode_step_ms: self.decode_step.distribution_ms(),
                 first_token_wait_ms: self.first_token_wait.distribution_ms(),
                 decode_ms: self.decode.distribution_ms(),
                 workers: self.workers,
@@ -135,7 +161,7 @@ impl Serving {
             routed: arrival,
             first_admit: None,
             prefill: Nanos::ZERO,
-            handoff: Nanos::ZERO,
+            handoff: Handoff::default(),
             first_token: Nanos::ZERO,
             last_token: Nanos::ZERO,
             second_gap: None,
@@ -191,7 +217,13 @@ impl Serving {
         for &id in requests {
             let progress = live(&mut self.in_flight, id);
             match progress.tokens {
-                0 => progress.first_token = first_end,
+                0 => {
+                    progress.first_token = first_end;
+                    if let Some(received) = progress.handoff.received {
+                        progress.handoff.wait = start - received;
+                        progress.handoff.step = steps[0];
+                    }
+                }
                 _ if progress.last_token == start => in_step += 1,
                 _ => self.gaps.record(first_end - progress.last_token, 1),
             }
@@ -239,18 +271,44 @@ impl Serving {
         self.e2e_ms.record(e2e_ms);
         tpot_ms.into_iter().for_each(|ms| self.tpot_ms.record(ms));
         progress.second_gap.into_iter().for_each(|gap| self.ttst_ms.record(gap.as_ms()));
-        let admitted = progress.first_admit.expect("tokens come after admission");
-        self.router_queue.record(progress.routed.since(arrival));
-        self.engine_queue.record(admitted - progress.routed);
-        self.prefill.record(progress.prefill);
-        self.handoff.record(progress.handoff);
-        self.first_token_wait.record((first_token - admitted).since(progress.prefill + progress.handoff));
         self.decode.record(decode);
+        self.parts(progress);
         let share = self.share(progress.worker);
         share.completed += 1;
         share.output_tokens += u64::from(tokens);
         share.ttft_ms_sum += ttft_ms;
         Ended { ttft_ms: Some(ttft_ms), tpot_ms, e2e_ms }
+    }
+
+    /// Records where the time to the first token went; what no part explains is the wait for it.
+    fn parts(&mut self, progress: &Progress) {
+        let Progress { arrival, routed, prefill, handoff, first_token, .. } = *progress;
+        let admitted = progress.first_admit.expect("tokens come after admission");
+        let (router_queue, engine_queue) =
+            (routed.since(arrival).since(handoff.early_room), admitted - routed);
+        self.router_queue.record(router_queue);
+        self.engine_queue.record(engine_queue);
+        self.prefill.record(prefill);
+        self.decode_room.record(handoff.room);
+        self.transfer.record(handoff.transfer);
+        self.decode_wait.record(handoff.wait);
+        self.decode_step.record(handoff.step);
+        let explained = router_queue + engine_queue + prefill + handoff.sum();
+        self.first_token_wait.record(first_token.since(arrival).since(explained));
+    }
+
+    fn handed_off(&mut self, id: RequestId, to: WorkerId, times: HandoffTimes) {
+        let HandoffTimes { held_at, reserved_at, sent_at, received_at } = times;
+        let progress = live(&mut self.in_flight, id);
+        progress.worker = to;
+        // Room is found before the request is sent to a prefill worker, or after its prompt is computed.
+        let early = reserved_at <= progress.routed && reserved_at < held_at;
+        let early_room = if early { reserved_at.since(progress.arrival) } else { Nanos::ZERO };
+        let room = early_room + sent_at.since(held_at);
+        let transfer = received_at - sent_at;
+        let received = Some(received_at);
+        progress.handoff = Handoff { room, early_room, transfer, received, ..Handoff::default() };
+        self.share(to).requests += 1;
     }
 
     fn rejected(&mut self, id: RequestId, reason: RejectReason) {
@@ -274,11 +332,7 @@ impl Sink<ServeEvent<'_>> for Serving {
             ServeEvent::PromptComputed { request, worker, step, tokens, .. } => {
                 self.prompt_computed(request, worker, step, tokens);
             }
-            ServeEvent::RequestHandedOff { request, to, held_at, at, .. } => {
-                let progress = live(&mut self.in_flight, request);
-                (progress.worker, progress.handoff) = (to, at - held_at);
-                self.share(to).requests += 1;
-            }
+            ServeEvent::RequestHandedOff { request, to, times, .. } => self.handed_off(request, to, times),
             ServeEvent::RequestPreempted { .. } => self.counts.preemptions += 1,
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),

@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
 use serde_json::Value;
 
-use crate::{Distribution, Summary};
+use crate::{Attribution, Distribution, Summary};
 
 /// Heavy rules around the heading, light ones below it.
 const FRAME: TableStyle = TableStyle::new()
@@ -46,11 +46,11 @@ pub fn bottleneck(summary: &Summary) -> String {
     let parts = attribution.ttft_parts();
     let ttft: f64 = parts.iter().map(|(_, part)| part.mean).sum();
     let share = |mean: f64| if ttft > 0.0 { mean * 100.0 / ttft } else { 0.0 };
-    let names = ["router queue", "engine queue", "prefill", "handoff", "first-token wait"];
-    let described: Vec<String> = names
-        .iter()
-        .zip(parts)
-        .map(|(name, (_, part))| format!("{name} {} ms ({:.0} %)", number(part.mean), share(part.mean)))
+    let name = |key: &str| key.trim_end_matches("_ms").replace('_', " ");
+    let described: Vec<String> = parts
+        .into_iter()
+        .filter(|(key, _)| attribution.hands_off() || !Attribution::HANDOFF_PARTS.contains(key))
+        .map(|(key, part)| format!("{} {} ms ({:.0} %)", name(key), number(part.mean), share(part.mean)))
         .collect();
     let mut text = format!("TTFT by part: {}\n", described.join(", "));
     if let Some((most, least)) = attribution.extremes() {

@@ -4,7 +4,7 @@ mod sglang;
 mod vllm;
 
 use wavetank_cache::Change;
-use wavetank_model::{Described, Nanos, Prompt, RequestId, Result, ServeSink, WorkerId, find};
+use wavetank_model::{Described, Nanos, Prompt, Request, RequestId, Result, ServeSink, WorkerId, find};
 
 use crate::EngineConfig;
 
@@ -17,6 +17,22 @@ pub struct Job {
     pub prompt: Prompt,
     /// Tokens to generate.
     pub output_tokens: u32,
+}
+
+impl Job {
+    /// The job of a request.
+    pub(crate) fn of(id: RequestId, request: &Request) -> Self {
+        Self { id, prompt: request.prompt.clone(), output_tokens: request.output_tokens }
+    }
+}
+
+/// How a prompt gets from a prefill worker to a decode worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// It is computed, then a decode worker is chosen and asked for room.
+    SourceFirst,
+    /// A decode worker is chosen and asked for room, then it is computed.
+    DestinationFirst,
 }
 
 /// What a router may learn about a request at the end of a pass.
@@ -60,6 +76,8 @@ pub struct Work {
     pub prompt_tokens: u64,
     /// Time in passes.
     pub busy: Nanos,
+    /// Blocks that requests use now; none when all have ended.
+    pub blocks_in_use: u64,
 }
 
 impl std::iter::Sum for Work {
@@ -69,6 +87,7 @@ impl std::iter::Sum for Work {
             advanced_passes: sum.advanced_passes + next.advanced_passes,
             prompt_tokens: sum.prompt_tokens + next.prompt_tokens,
             busy: sum.busy + next.busy,
+            blocks_in_use: sum.blocks_in_use + next.blocks_in_use,
         })
     }
 }
@@ -108,11 +127,14 @@ pub trait Engine {
     /// The prompt reserved for has come; its request waits for its turn from `now` on.
     fn activate(&mut self, request: RequestId, now: Nanos);
 
-    /// A prefill worker between passes gives up the KV it held.
-    fn release(&mut self, request: RequestId);
+    /// A worker between passes gives up the KV it computed for another worker, or the room it kept.
+    fn release(&mut self, request: RequestId, now: Nanos);
 
     /// Whether reservations wait on a decode worker; meanwhile preempted requests are not admitted.
-    fn hold_back(&mut self, reservations: Backlog);
+    fn hold_back(&mut self, reservations: Backlog, now: Nanos);
+
+    /// Whether nothing runs on a decode worker and preempted requests wait for its reservations.
+    fn is_held_back(&self) -> bool;
 
     /// What was done so far.
     fn work(&self) -> Work;
@@ -124,6 +146,8 @@ pub struct Entry {
     pub name: &'static str,
     /// One line for `wavetank list`.
     pub about: &'static str,
+    /// How its prompts get to decode workers.
+    pub flow: Flow,
     /// Builds the engine of one worker.
     pub build: fn(&EngineConfig, WorkerId) -> Result<Box<dyn Engine>>,
 }
@@ -140,7 +164,12 @@ impl Described for Entry {
 /// Every engine, alphabetical. `wavetank list engines` prints this table.
 pub const ALL: &[Entry] = &[sglang::ENTRY, vllm::ENTRY];
 
+/// The row called `name`.
+pub fn entry(name: &str) -> Result<&'static Entry> {
+    find("engine", ALL, name)
+}
+
 /// Builds the engine `config` names for one worker.
 pub fn build(config: &EngineConfig, worker: WorkerId) -> Result<Box<dyn Engine>> {
-    (find("engine", ALL, &config.engine_type)?.build)(config, worker)
+    (entry(&config.engine_type)?.build)(config, worker)
 }

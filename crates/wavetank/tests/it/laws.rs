@@ -14,7 +14,8 @@ use wavetank_model::{Nanos, Opening, Request, Result, ServeEvent, SessionId, Sin
 use wavetank_report::{Record, Records, Serving, Summary};
 use wavetank_sim::routers::{self, KvConfig};
 use wavetank_sim::{
-    ConcurrencyUnit, EngineConfig, Load, Outcome, Plan, PreemptionMode, SchedulePolicy, SglangConfig, engines,
+    ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Outcome, Plan, PreemptionMode,
+    SchedulePolicy, SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole, engines,
 };
 use wavetank_trace::{Input, Options, Starts, requests};
 
@@ -102,18 +103,53 @@ fn load() -> impl Strategy<Value = Load> {
     ]
 }
 
+/// Decode workers of any size, and what prompts come over.
+fn decode_pool() -> impl Strategy<Value = (EngineConfig, u32, Transfer, Link)> {
+    let missing = any::<bool>();
+    let transfer = (prop_oneof![Just(0u32), Just(100_000)], 0u32..3, missing).prop_map(
+        |(kv_bytes_per_token, bandwidth, missing)| Transfer {
+            kv_bytes_per_token,
+            kv_transfer_bandwidth: f64::from(bandwidth),
+            kv_transfer_timing_mode: match missing {
+                true => TransferMode::DestinationMissing,
+                false => TransferMode::FullPrompt,
+            },
+        },
+    );
+    let scope =
+        prop_oneof![Just(LinkScope::PrefillWorker), Just(LinkScope::DecodeWorker), Just(LinkScope::Pool)];
+    let shared = scope.prop_map(|scope| SharedLink { gigabytes_per_second: 0.5, scope });
+    let link = (proptest::option::of(shared), 0u64..3)
+        .prop_map(|(shared, ms)| Link { shared, latency: Nanos(ms * 1_000_000) });
+    (engine(), 1u32..3, transfer, link)
+}
+
 fn plan() -> impl Strategy<Value = Plan> {
     let router = 0..routers::ALL.len();
-    (engine(), load(), 1u32..4, proptest::option::weighted(0.3, 0u64..2_000), router).prop_map(
-        |(engine, load, num_workers, cap_ms, router)| Plan {
-            engine,
-            num_workers,
-            decode: None,
-            router_mode: routers::ALL[router].name.to_owned(),
-            router_config: KvConfig::default(),
-            load,
-            max_sim_time: cap_ms.map(|ms| Nanos(ms * 1_000_000)),
-            seed: 42,
+    let pools = (engine(), 1u32..4, proptest::option::weighted(0.5, decode_pool()));
+    (pools, load(), proptest::option::weighted(0.3, 0u64..2_000), router).prop_map(
+        |((mut engine, num_workers, decode), load, cap_ms, router)| {
+            let decode = decode.map(|(other, num_workers, transfer, link)| {
+                (engine.worker_type, engine.transfer) = (WorkerRole::Prefill, transfer);
+                let other = EngineConfig {
+                    engine_type: engine.engine_type.clone(),
+                    block_size: engine.block_size,
+                    sglang: engine.sglang.clone(),
+                    worker_type: WorkerRole::Decode,
+                    ..other
+                };
+                DecodePool { engine: other, num_workers, link }
+            });
+            Plan {
+                engine,
+                num_workers,
+                decode,
+                router_mode: routers::ALL[router].name.to_owned(),
+                router_config: KvConfig::default(),
+                load,
+                max_sim_time: cap_ms.map(|ms| Nanos(ms * 1_000_000)),
+                seed: 42,
+            }
         },
     )
 }
@@ -229,7 +265,7 @@ proptest! {
     #[test]
     fn conservation(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
         let text = trace(&shapes);
-        let (watched, _) = run(&plan, workload(&plan, &text).as_mut());
+        let (watched, outcome) = run(&plan, workload(&plan, &text).as_mut());
         let records: Vec<_> = watched.records.sorted().collect();
         let summary = watched.serving.summary();
         let ended = summary.counts.completed + summary.counts.rejected_total();
@@ -238,6 +274,8 @@ proptest! {
         if plan.max_sim_time.is_none() {
             prop_assert_eq!(summary.counts.arrived, shapes.len() as u64);
             prop_assert_eq!(ended, summary.counts.arrived);
+            // Nothing is held for anyone who is gone: not a block, a reservation or a prompt on its way.
+            prop_assert_eq!(outcome.total().blocks_in_use, 0);
         }
         for record in records.iter().filter(|record| record.terminal_status == "completed") {
             prop_assert_eq!(record.output_length, record.requested_output_length);
@@ -292,7 +330,9 @@ proptest! {
     fn one_worker(plan in plan(), shapes in proptest::collection::vec(row_shape(), 1..30)) {
         let text = trace(&shapes);
         let results = routers::ALL.iter().map(|router| {
-            let plan = Plan { num_workers: 1, router_mode: router.name.to_owned(), ..plan.clone() };
+            let decode = plan.decode.clone().map(|pool| DecodePool { num_workers: 1, ..pool });
+            let router_mode = router.name.to_owned();
+            let plan = Plan { num_workers: 1, decode, router_mode, ..plan.clone() };
             let (watched, _) = run(&plan, workload(&plan, &text).as_mut());
             // What a router believed is its own business; what happened is not.
             let beliefs_aside = |record: Record| Record {

@@ -1,10 +1,11 @@
 //! Checks against the public Mooncake trace, where the shared data lies beside the checkout.
 
+use std::io::Read;
 use std::path::PathBuf;
 
 use wavetank::ReplayArgs;
 
-use crate::drive::run;
+use crate::drive::{run, run_trace};
 
 fn conversation() -> Option<String> {
     let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -35,4 +36,38 @@ fn most_passes_are_advanced_in_runs() {
     let work = run(&args).0.outcome.total();
     let share = work.advanced_passes as f64 / (work.advanced_passes + work.stepped_passes) as f64;
     assert!(share >= 0.8, "{share}");
+}
+
+#[test]
+fn disaggregated_sglang_matches_the_reference_on_a_thousand_requests() {
+    let Some(trace) = conversation() else { return };
+    let mut text = String::new();
+    let file = std::fs::File::open(trace).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    let rows: Vec<&str> = text.lines().take(1000).collect();
+    let engine = |role: &str, more: &str| {
+        Some(format!(r#"{{"engine_type":"sglang","block_size":64,"worker_type":"{role}"{more}}}"#))
+    };
+    let sent = r#","kv_bytes_per_token":131072,"kv_transfer_bandwidth":50.0"#;
+    // AISimulate 0.13, one prefill and one decode worker: mean TTFT and mean E2E.
+    for (prefill, decode, concurrency, expected) in [
+        ("", "", None, (2647.643476, 9694.464923)),
+        (sent, "", None, (2687.494134, 9739.756645)),
+        ("", "", Some(16), (999.803592, 6295.474142)),
+        ("", r#","num_gpu_blocks":2048"#, None, (624011.267716, 658791.869433)),
+    ] {
+        let args = ReplayArgs {
+            prefill_engine_args: engine("prefill", prefill),
+            decode_engine_args: engine("decode", decode),
+            router_mode: Some("kv_router".to_owned()),
+            replay_concurrency: concurrency,
+            ..ReplayArgs::default()
+        };
+        let summary = run_trace(&rows, args).0.summary;
+        let (ttft, e2e) = (summary.ttft_ms.mean, summary.e2e_ms.mean);
+        assert!(
+            (ttft / expected.0 - 1.0).abs() < 1e-8 && (e2e / expected.1 - 1.0).abs() < 1e-8,
+            "{ttft} {e2e}"
+        );
+    }
 }

@@ -129,10 +129,14 @@ impl Sglang {
         self.running.truncate(kept);
     }
 
+    fn nobody_enters(&self) -> bool {
+        self.waiting.is_empty() && self.guests.come.is_empty()
+    }
+
     /// How many decode passes can be advanced together now; the last of them may finish requests.
     pub(super) fn passes_to_advance(&self) -> u32 {
         let seats_taken = self.config.max_num_seqs.is_some_and(|seats| self.running.len() >= seats as usize);
-        if self.running.is_empty() || !(self.waiting.is_empty() || seats_taken) {
+        if self.running.is_empty() || !(self.nobody_enters() || seats_taken) {
             return 0;
         }
         let left = |slot| self.sequences[slot].limit - self.sequences[slot].len;

@@ -3,9 +3,11 @@
 //! 15.14 and 16.2).
 //!
 //! `sequence` is a request inside the engine, `prefill` forms a batch of prompts, `decode` gives every
-//! running request a token; this file is the pass and the books.
+//! running request a token, `handoff` is for prompts that are computed on one worker and decoded on another;
+//! this file is the pass and the books.
 
 mod decode;
+mod handoff;
 mod prefill;
 mod sequence;
 
@@ -16,11 +18,12 @@ use wavetank_model::{
     Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
 };
 
-use super::{Backlog, Entry, Job, Signal};
-use crate::EngineConfig;
+use super::{Backlog, Entry, Flow, Job, Signal};
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
 use crate::timing::DecodeBatch;
+use crate::{EngineConfig, WorkerRole};
+use handoff::Guests;
 use prefill::Part;
 use sequence::Sequence;
 
@@ -28,6 +31,7 @@ use sequence::Sequence;
 pub(super) const ENTRY: Entry = Entry {
     name: "sglang",
     about: "SGLang: prefill before decode, radix cache, output reserve, retraction",
+    flow: Flow::DestinationFirst,
     build: |config, worker| Ok(Box::new(Sglang::build(config, worker)?)),
 };
 
@@ -44,6 +48,8 @@ struct Sglang {
     ratio: f64,
     /// Sum of the lengths of running requests.
     running_tokens: u64,
+    /// Prompts between workers.
+    guests: Guests,
     parts: Vec<Part>,
     rejected: Vec<(Slot, RejectReason)>,
 }
@@ -59,6 +65,7 @@ impl Sglang {
             running: Vec::new(),
             ratio: decode::first_ratio(config),
             running_tokens: 0,
+            guests: Guests::default(),
             parts: Vec::new(),
             rejected: Vec::new(),
             config: config.clone(),
@@ -91,35 +98,54 @@ impl Sglang {
         true
     }
 
-    /// Gives a token to a sequence whose known tokens are all computed, with the page it may open.
+    /// Gives a token to a sequence whose known tokens are all computed, with the page it may open. A prompt's
+    /// own first token may find none left: then it is sampled by decoding.
     fn sample(&mut self, slot: Slot) {
-        let page = self.page();
-        let sequence = &mut self.sequences[slot];
+        let holds = self.config.worker_type == WorkerRole::Prefill;
+        let sequence = &self.sequences[slot];
         let first = !sequence.has_generated();
-        if sequence.len < sequence.limit {
+        if !sequence.is_finished() {
+            let missing = sequence.missing_pages(sequence.len + 1, self.page());
+            let opened = if self.allocate(missing) { missing } else { 0 };
+            if opened < missing && !holds {
+                return;
+            }
+            let sequence = &mut self.sequences[slot];
+            sequence.private_pages += opened;
             sequence.len += 1;
-            self.shell.emitting.push(sequence.id);
-            let missing = sequence.missing_pages(sequence.len, page);
-            // A prompt's own first token may find none left; decoding takes it up again.
-            if self.allocate(missing) {
-                self.sequences[slot].private_pages += missing;
+            // The token that ends a prompt on a prefill worker is sampled again where it is decoded.
+            if !holds {
+                self.shell.emitting.push(sequence.id);
             }
         }
         let sequence = &self.sequences[slot];
         if sequence.is_finished() {
-            self.shell.signals.push(Signal::Ended(sequence.id));
+            let signal = if holds { Signal::Held } else { Signal::Ended };
+            self.shell.signals.push(signal(sequence.id));
         } else if first {
             self.shell.signals.push(Signal::Prefilled(sequence.id));
         }
     }
 
-    /// A request has all its tokens: whole pages stay in the tree, the last sampled token's included.
+    /// A request has all its tokens. A prefill worker holds it until it has come to its decode worker.
     fn complete(&mut self, slot: Slot, end: Nanos, sink: &mut ServeSink<'_>) {
+        let request = self.sequences[slot].id;
+        if self.config.worker_type == WorkerRole::Prefill {
+            let tokens = self.sequences[slot].len;
+            self.store(slot, tokens);
+            self.private_pages -= std::mem::take(&mut self.sequences[slot].private_pages);
+            self.guests.held.insert(request, slot);
+            return;
+        }
+        self.leave(slot);
+        sink.record(&ServeEvent::RequestCompleted { request, worker: self.shell.worker, at: end });
+    }
+
+    /// The whole pages of a request stay in the tree, the last sampled token's included; it is forgotten.
+    fn leave(&mut self, slot: Slot) {
         let tokens = self.sequences[slot].len;
         self.store(slot, tokens);
         self.give_back(slot);
-        let request = self.sequences[slot].id;
-        sink.record(&ServeEvent::RequestCompleted { request, worker: self.shell.worker, at: end });
         self.sequences.remove(slot);
     }
 
@@ -184,12 +210,17 @@ impl Scheduler for Sglang {
     }
 
     fn enqueue(&mut self, job: Job) {
-        let slot = self.sequences.insert(Sequence::of(job, self.config.max_model_len));
+        let mut sequence = Sequence::of(job, self.config.max_model_len);
+        if self.config.worker_type == WorkerRole::Prefill {
+            sequence.limit = sequence.len + 1;
+        }
+        let slot = self.sequences.insert(sequence);
         self.waiting.push_back(slot);
     }
 
     fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.running.is_empty()
+        let nobody_waits = self.waiting.is_empty() || self.guests.starve || self.is_gated();
+        self.running.is_empty() && self.guests.come.is_empty() && nobody_waits
     }
 
     /// One pass: prompts if any can be computed, otherwise a token for everyone.
@@ -197,6 +228,7 @@ impl Scheduler for Sglang {
         self.shell.stretch.forget();
         self.tree.log().settle();
         let (waiting, running) = (self.waiting.len(), self.running.len());
+        self.promote(sink);
         self.form_batch(sink);
         let prefills = !self.parts.is_empty();
         let time = if prefills { self.prefill_time() } else { self.prepare_decode(sink) };
@@ -214,7 +246,8 @@ impl Scheduler for Sglang {
         self.shell.boundary = end;
         self.reject(sink);
         let moved = (self.waiting.len(), self.running.len()) != (waiting, running);
-        let progressed = prefills || moved || time > Nanos::ZERO || !self.shell.signals.is_empty();
+        let progressed =
+            prefills || moved || time > Nanos::ZERO || !self.shell.signals.is_empty() || self.guests.starve;
         if progressed { Ok(()) } else { Err(self.stuck()) }
     }
 
@@ -235,20 +268,29 @@ impl Scheduler for Sglang {
         self.complete_finished(end, sink);
     }
 
-    fn reserve_blocks(&mut self, _job: &Job) -> Option<u32> {
-        unreachable!("plans have no disaggregated SGLang workers")
+    fn reserve_blocks(&mut self, job: &Job) -> Option<u32> {
+        self.reserve_prompt(job)
     }
 
-    fn enqueue_reserved(&mut self, _request: RequestId) {
-        unreachable!("plans have no disaggregated SGLang workers")
+    fn enqueue_reserved(&mut self, request: RequestId) {
+        self.welcome(request);
     }
 
-    fn release_held(&mut self, _request: RequestId) {
-        unreachable!("plans have no disaggregated SGLang workers")
+    fn release_held(&mut self, request: RequestId) {
+        self.dismiss(request);
     }
 
-    fn note_backlog(&mut self, _reservations: Backlog) {
-        unreachable!("plans have no disaggregated SGLang workers")
+    fn note_backlog(&mut self, reservations: Backlog) {
+        self.guests.starve &= reservations == self.guests.backlog;
+        self.guests.backlog = reservations;
+    }
+
+    fn waits_for_reservations(&self) -> bool {
+        self.running.is_empty() && self.guests.come.is_empty() && self.is_gated()
+    }
+
+    fn blocks_in_use(&self) -> u32 {
+        self.config.num_gpu_blocks - self.available_pages()
     }
 
     fn log(&mut self) -> &mut ChangeLog {

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use wavetank_model::{Nanos, RejectReason, ServeEvent, ServeSink};
 
 use super::Sglang;
-use crate::SchedulePolicy;
 use crate::arena::Slot;
 use crate::timing::PrefillBatch;
+use crate::{SchedulePolicy, WorkerRole};
 
 /// What one request computes in a prefill pass.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl Sglang {
         }
         let mut budget = self.budget();
         let mut continued = None;
-        while budget.seats > 0 && budget.chunk > 0 {
+        while budget.seats > 0 && budget.chunk > 0 && !self.is_gated() {
             let Some(&slot) = self.waiting.front() else { break };
             match self.offer(slot, &budget) {
                 Offer::Take { before, tokens, reserve } => {
@@ -106,7 +106,8 @@ impl Sglang {
         }
         let starts = sequence.computed == 0;
         if starts {
-            self.match_prefix(slot);
+            // The page of the last token is always computed.
+            self.match_prefix(slot, (sequence.len - 1) / page);
         }
         let sequence = &self.sequences[slot];
         let before = if starts { sequence.held.len() as u32 * page } else { sequence.computed };
@@ -136,15 +137,15 @@ impl Sglang {
         }
     }
 
-    /// Locks the cached prefix of a request; the page of its last token is always computed.
-    fn match_prefix(&mut self, slot: Slot) {
+    /// Locks the cached prefix of a request, at most `most` pages.
+    pub(super) fn match_prefix(&mut self, slot: Slot, most: u32) {
         if !self.config.enable_prefix_caching {
             return;
         }
         let page = self.config.block_size;
         let sequence = &mut self.sequences[slot];
-        let most = ((sequence.len - 1) / page) as usize;
-        let keys = sequence.prompt.content_keys(u64::from(sequence.id.0), sequence.len, 0, page).take(most);
+        let keys = sequence.prompt.content_keys(u64::from(sequence.id.0), sequence.len, 0, page);
+        let keys = keys.take(most as usize);
         self.tree.lock_prefix(keys, &mut sequence.held);
     }
 
@@ -172,9 +173,15 @@ impl Sglang {
         Some(needed)
     }
 
-    /// With nobody running and nothing scheduled, the first in the queue can never start.
+    /// With nobody running and nothing scheduled, the first in the queue can never start, unless pages are
+    /// kept for somebody else.
     fn give_up_hopeless(&mut self) {
-        if !self.parts.is_empty() || !self.running.is_empty() || !self.rejected.is_empty() {
+        let idle = self.parts.is_empty() && self.running.is_empty() && self.rejected.is_empty();
+        if !idle || self.is_gated() {
+            return;
+        }
+        if self.guests.any() {
+            self.guests.starve = !self.waiting.is_empty();
             return;
         }
         if let Some(slot) = self.waiting.pop_front() {
@@ -206,6 +213,10 @@ impl Sglang {
     }
 
     pub(super) fn prefill_time(&self) -> Nanos {
+        // A decode worker gets its prompts from elsewhere; what it must compute again costs no time.
+        if self.config.worker_type == WorkerRole::Decode {
+            return Nanos::ZERO;
+        }
         let count = self.parts.len() as u64;
         let mean = |sum: u64| (sum / count) as u32;
         let context = self.parts.iter().map(|part| u64::from(part.before + part.tokens)).sum();

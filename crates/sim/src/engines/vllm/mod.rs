@@ -16,7 +16,7 @@ use wavetank_model::{
     Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
 };
 
-use super::{Backlog, Entry, Job, Signal};
+use super::{Backlog, Entry, Flow, Job, Signal};
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
 use crate::timing::{DecodeBatch, PrefillBatch};
@@ -28,6 +28,7 @@ use sequence::Sequence;
 pub(super) const ENTRY: Entry = Entry {
     name: "vllm",
     about: "vLLM V1: chunked prefill, one token budget, prefix caching, preemption by recompute",
+    flow: Flow::SourceFirst,
     build: |config, worker| Ok(Box::new(Vllm::build(config, worker)?)),
 };
 
@@ -205,7 +206,7 @@ impl Scheduler for Vllm {
     }
 
     fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.next_to_admit().is_none()
+        self.running.is_empty() && (self.next_to_admit().is_none() || self.awaits_others())
     }
 
     fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
@@ -223,8 +224,11 @@ impl Scheduler for Vllm {
         let emitted = self.emit(end, sink);
         self.shell.boundary = end;
         self.reject(sink);
-        let progressed =
-            emitted || preempted || !self.scratch.scheduled.is_empty() || !self.shell.signals.is_empty();
+        let progressed = emitted
+            || preempted
+            || !self.scratch.scheduled.is_empty()
+            || !self.shell.signals.is_empty()
+            || self.awaits_others();
         if progressed { Ok(()) } else { Err(self.stuck()) }
     }
 
@@ -278,6 +282,15 @@ impl Scheduler for Vllm {
     fn note_backlog(&mut self, reservations: Backlog) {
         self.stalled &= reservations == self.reservations_wait;
         self.reservations_wait = reservations;
+    }
+
+    fn waits_for_reservations(&self) -> bool {
+        let gated = self.reservations_wait == Backlog::Waiting && !self.waiting.is_empty();
+        gated && self.running.is_empty() && self.next_to_admit().is_none()
+    }
+
+    fn blocks_in_use(&self) -> u32 {
+        self.pool.in_use()
     }
 
     fn log(&mut self) -> &mut ChangeLog {

@@ -47,14 +47,30 @@ impl Vllm {
         self.stalled = false;
     }
 
+    /// Whether the first waiting request lacks blocks that are kept for prompts between workers.
+    pub(super) fn awaits_others(&self) -> bool {
+        self.stalled && !(self.held.is_empty() && self.reserved.is_empty())
+    }
+
+    /// Moves a request whose prompt came from elsewhere into the running batch.
+    pub(super) fn admit_prebuilt(&mut self, position: usize) {
+        let slot = self.waiting.remove(position).expect("it waits");
+        self.sequences[slot].reservation = None;
+        self.running_tokens += u64::from(self.sequences[slot].len);
+        self.running.push(slot);
+    }
+
+    /// The first waiting request whose prompt came from elsewhere.
+    pub(super) fn first_prebuilt(&self) -> Option<usize> {
+        self.waiting.iter().position(|&slot| self.sequences[slot].reservation.is_some())
+    }
+
     /// The next waiting request that may be looked at: the first, but only those whose prompts came from
     /// elsewhere while others wait for a reservation.
     pub(super) fn next_to_admit(&self) -> Option<usize> {
         match self.reservations_wait {
             Backlog::Empty => (!self.waiting.is_empty()).then_some(0),
-            Backlog::Waiting => {
-                self.waiting.iter().position(|&slot| self.sequences[slot].reservation.is_some())
-            }
+            Backlog::Waiting => self.first_prebuilt(),
         }
     }
 }

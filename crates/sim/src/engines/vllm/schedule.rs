@@ -155,10 +155,8 @@ impl Vllm {
                 return;
             };
             let slot = self.waiting[position];
-            if self.sequences[slot].reservation.take().is_some() {
-                self.waiting.remove(position);
-                self.running_tokens += u64::from(self.sequences[slot].len);
-                self.running.push(slot);
+            if self.sequences[slot].reservation.is_some() {
+                self.admit_prebuilt(position);
                 if self.scratch.budget == 0 {
                     return;
                 }
@@ -169,6 +167,13 @@ impl Vllm {
                 Gate::Reject(reason) => self.scratch.rejected.push((slot, reason)),
                 Gate::Wait => return,
                 Gate::Stall => {
+                    // Blocks that waiting prompts brought with them must not keep everybody from running.
+                    if self.running.is_empty()
+                        && let Some(position) = self.first_prebuilt()
+                    {
+                        self.admit_prebuilt(position);
+                        continue;
+                    }
                     self.stalled = true;
                     return;
                 }
