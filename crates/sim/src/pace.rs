@@ -1,31 +1,39 @@
 //! From a model's milliseconds to the engine's nanoseconds: speed-up and rounding.
 
-use wavetank_model::{Nanos, Result};
+use std::rc::Rc;
+
+use wavetank_model::Nanos;
 
 use crate::EngineConfig;
-use crate::timing::{DecodeBatch, PrefillBatch, Timing};
+use crate::timing::{DecodeBatch, Pass, Pricing, Timing};
 
 /// A timing model with an engine's speed-up ratios applied, in the reference's rounding: each part of a pass
 /// is rounded to nanoseconds, divided, and rounded again.
 pub(crate) struct Pace {
-    model: Box<dyn Timing>,
+    model: Rc<dyn Timing>,
     prefill_ratio: f64,
     decode_ratio: f64,
 }
 
 impl Pace {
-    /// The pace of `engine`.
-    pub(crate) fn of(engine: &EngineConfig) -> Result<Self> {
-        Ok(Self {
-            model: engine.timing.build()?,
+    /// The pace of `engine` by its timing model.
+    pub(crate) fn of(engine: &EngineConfig, model: Rc<dyn Timing>) -> Self {
+        Self {
+            model,
             prefill_ratio: divisor(engine.speedup_ratio),
             decode_ratio: divisor(engine.speedup_ratio * engine.decode_speedup_ratio),
-        })
+        }
     }
 
-    /// Time of the prompt part of a pass.
-    pub(crate) fn prefill(&self, batch: PrefillBatch) -> Nanos {
-        scaled(self.model.prefill_ms(batch), self.prefill_ratio)
+    /// How the model prices.
+    pub(crate) fn pricing(&self) -> Pricing {
+        self.model.pricing()
+    }
+
+    /// Time of a pass that computes chunks.
+    pub(crate) fn pass(&self, pass: Pass<'_>) -> Nanos {
+        let time = self.model.pass_ms(pass);
+        scaled(time.prompt_ms, self.prefill_ratio) + scaled(time.decode_ms, self.decode_ratio)
     }
 
     /// Time of the decode part of a pass.
@@ -41,8 +49,7 @@ impl Pace {
         let mut done = 0;
         while done < count {
             let chunk = &mut ms[..CHUNK.min(count - done)];
-            let kv_tokens = first.kv_tokens + done as u64 * u64::from(first.requests);
-            self.model.decode_run_ms(DecodeBatch { kv_tokens, ..first }, chunk);
+            self.model.decode_run_ms(first.after(done as u32), chunk);
             out.extend(chunk.iter().map(|&ms| scaled(ms, self.decode_ratio)));
             done += chunk.len();
         }

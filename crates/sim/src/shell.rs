@@ -1,11 +1,12 @@
 //! What every engine has around its scheduler: the clock of its passes, stretches of passes advanced at once,
 //! signals and the record of its work. An engine implements [`Scheduler`] and is an [`Engine`] by that.
 
+use std::rc::Rc;
+
 use wavetank_cache::{Change, ChangeLog};
 use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink, WorkerId};
 
-use crate::EngineConfig;
-use crate::engines::{Backlog, Engine, Horizon, Job, Signal, Work};
+use crate::engines::{Backlog, Engine, Horizon, Job, Seat, Signal, Work};
 use crate::pace::Pace;
 use crate::stretch::{Advance, Course, Stretch};
 use crate::timing::DecodeBatch;
@@ -26,17 +27,17 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    pub(crate) fn of(config: &EngineConfig, worker: WorkerId) -> Result<Self> {
-        Ok(Self {
-            worker,
-            pace: Pace::of(config)?,
+    pub(crate) fn of(seat: Seat<'_>) -> Self {
+        Self {
+            worker: seat.worker,
+            pace: Pace::of(seat.config, Rc::clone(seat.timing)),
             boundary: Nanos::ZERO,
             halted: false,
             stretch: Stretch::default(),
             signals: Vec::new(),
             work: Work::default(),
             emitting: Vec::new(),
-        })
+        }
     }
 
     /// Reports one token for each of `emitting` at the end of a single pass.

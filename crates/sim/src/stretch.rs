@@ -87,10 +87,7 @@ impl Stretch {
 
     /// Prices more passes after `count`.
     fn price(&mut self, course: Course<'_>, count: u32, passes: usize) {
-        let DecodeBatch { requests, kv_tokens, .. } = course.batch;
-        let kv_tokens = kv_tokens + u64::from(requests) * u64::from(count);
-        let first = DecodeBatch { kv_tokens, ..course.batch };
-        course.pace.decode_run(first, passes.min(AHEAD), &mut self.steps);
+        course.pace.decode_run(course.batch.after(count), passes.min(AHEAD), &mut self.steps);
         self.last = self.steps[self.steps.len() - 1];
     }
 }

@@ -3,6 +3,7 @@
 mod exchange;
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Change;
@@ -12,7 +13,7 @@ use wavetank_model::{
 };
 
 use crate::arrivals::Arrivals;
-use crate::engines::{Engine, Flow, Horizon, Job, Signal, Work};
+use crate::engines::{Engine, Flow, Horizon, Job, Seat, Signal, Work};
 use crate::handoff::Handoffs;
 use crate::routers::{Fleet, KvConfig, Needs, Placement, Router};
 use crate::wakes::Wakes;
@@ -120,12 +121,15 @@ impl<'r, 's> World<'r, 's> {
         let config = KvConfig { router_track_active_blocks: tracks, ..plan.router_config.clone() };
         let fleet = Fleet { workers, engine, config: &config, seed: plan.seed };
         let router = routers::build(&plan.router_mode, &fleet)?;
-        let decode = plan.decode.iter().flat_map(|pool| (0..pool.num_workers).map(|_| &pool.engine));
-        let configs = (0..workers).map(|_| engine).chain(decode);
-        let mut workers: Vec<_> = (0..)
-            .zip(configs)
-            .map(|(id, config)| engines::build(config, WorkerId(id)))
-            .collect::<Result<_>>()?;
+        let mut workers: Vec<Box<dyn Engine>> = Vec::new();
+        let decode = plan.decode.as_ref().map(|pool| (&pool.engine, pool.num_workers));
+        for (config, count) in iter::once((engine, plan.num_workers)).chain(decode) {
+            let timing = config.timing.build()?;
+            for _ in 0..count {
+                let worker = WorkerId(workers.len() as u32);
+                workers.push(engines::build(Seat { worker, config, timing: &timing })?);
+            }
+        }
         if router.needs() == Needs::Caches {
             let prefilling = plan.num_workers as usize;
             workers[..prefilling].iter_mut().for_each(|worker| worker.watch_cache());

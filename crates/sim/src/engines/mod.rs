@@ -3,10 +3,13 @@
 mod sglang;
 mod vllm;
 
+use std::rc::Rc;
+
 use wavetank_cache::Change;
 use wavetank_model::{Described, Nanos, Prompt, Request, RequestId, Result, ServeSink, WorkerId, find};
 
 use crate::EngineConfig;
+use crate::timing::Timing;
 
 /// A request as an engine sees it.
 #[derive(Clone, Debug)]
@@ -140,6 +143,17 @@ pub trait Engine {
     fn work(&self) -> Work;
 }
 
+/// What an engine is built from.
+#[derive(Clone, Copy)]
+pub struct Seat<'a> {
+    /// The worker it is.
+    pub worker: WorkerId,
+    /// What it runs.
+    pub config: &'a EngineConfig,
+    /// How long its passes take; workers of a pool share one model.
+    pub timing: &'a Rc<dyn Timing>,
+}
+
 /// A row of the table.
 pub struct Entry {
     /// The name users type.
@@ -149,7 +163,7 @@ pub struct Entry {
     /// How its prompts get to decode workers.
     pub flow: Flow,
     /// Builds the engine of one worker.
-    pub build: fn(&EngineConfig, WorkerId) -> Result<Box<dyn Engine>>,
+    pub build: fn(Seat<'_>) -> Box<dyn Engine>,
 }
 
 impl Described for Entry {
@@ -169,7 +183,7 @@ pub fn entry(name: &str) -> Result<&'static Entry> {
     find("engine", ALL, name)
 }
 
-/// Builds the engine `config` names for one worker.
-pub fn build(config: &EngineConfig, worker: WorkerId) -> Result<Box<dyn Engine>> {
-    (entry(&config.engine_type)?.build)(config, worker)
+/// Builds the engine a worker's configuration names.
+pub fn build(seat: Seat<'_>) -> Result<Box<dyn Engine>> {
+    Ok((entry(&seat.config.engine_type)?.build)(seat))
 }

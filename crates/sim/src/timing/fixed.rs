@@ -1,15 +1,17 @@
 //! Constant pass times, for tests and for reasoning about schedules alone.
 
+use std::rc::Rc;
+
 use serde::Deserialize;
 use wavetank_model::{Error, Result};
 
-use super::{DecodeBatch, Entry, PrefillBatch, Timing, configure};
+use super::{DecodeBatch, Entry, Pass, PassTime, PrefillBatch, Pricing, Timing, configure, decode_part_ms};
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
     name: "fixed",
     about: "every pass with prompt work adds prefill_ms, every pass with decode work decode_ms",
-    build: |parameters| Ok(Box::new(configure::<Fixed>(ENTRY.name, parameters)?.checked()?)),
+    build: |parameters| Ok(Rc::new(configure::<Fixed>(ENTRY.name, parameters)?.checked()?)),
 };
 
 #[derive(Clone, Copy, Deserialize)]
@@ -33,8 +35,16 @@ impl Fixed {
 }
 
 impl Timing for Fixed {
-    fn prefill_ms(&self, batch: PrefillBatch) -> f64 {
-        if batch.fresh_tokens() == 0 { 0.0 } else { self.prefill_ms }
+    fn pricing(&self) -> Pricing {
+        Pricing::Parts
+    }
+
+    fn pass_ms(&self, pass: Pass<'_>) -> PassTime {
+        let computes = PrefillBatch::of(pass.chunks).is_some_and(|batch| batch.fresh_tokens() > 0);
+        PassTime {
+            prompt_ms: if computes { self.prefill_ms } else { 0.0 },
+            decode_ms: decode_part_ms(self, pass.decode),
+        }
     }
 
     fn decode_run_ms(&self, _first: DecodeBatch, out: &mut [f64]) {

@@ -3,30 +3,34 @@
 mod fixed;
 mod polynomial;
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wavetank_model::{Described, Error, Result, find};
 
-/// The prompt work of one pass, as batch means (rounded down, as the reference does).
+/// What one request computes in a pass beyond the token sampled last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PrefillBatch {
-    /// Requests that compute prompt tokens.
-    pub requests: u32,
-    /// Mean of prompt tokens known after the pass.
-    pub mean_context: u32,
-    /// Mean of prompt tokens known before it.
-    pub mean_prefix: u32,
+pub struct Chunk {
+    /// New tokens.
+    pub tokens: u32,
+    /// Tokens that were there before, found in the cache or computed.
+    pub context: u32,
+    /// How many of `tokens` belong to the prompt; the others are computed again after a preemption.
+    pub prompt_tokens: u32,
+    /// How many of `context` belong to the prompt.
+    pub prompt_context: u32,
 }
 
-impl PrefillBatch {
-    /// New tokens as the means give them.
-    pub fn fresh_tokens(&self) -> u64 {
-        u64::from(self.requests) * u64::from(self.mean_context - self.mean_prefix)
+impl Chunk {
+    /// A part of a prompt.
+    pub fn of_prompt(tokens: u32, context: u32) -> Self {
+        Self { tokens, context, prompt_tokens: tokens, prompt_context: context }
     }
 }
 
 /// The decode work of one pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecodeBatch {
     /// Requests that decode.
     pub requests: u32,
@@ -34,16 +38,95 @@ pub struct DecodeBatch {
     pub kv_tokens: u64,
     /// Tokens the worker's cache can hold.
     pub capacity_tokens: u64,
+    /// Length of the longest of them; 0 where the model does not ask.
+    pub longest: u32,
+}
+
+impl DecodeBatch {
+    /// The batch after `passes` more tokens for each.
+    pub fn after(self, passes: u32) -> Self {
+        let kv_tokens = self.kv_tokens + u64::from(self.requests) * u64::from(passes);
+        Self { kv_tokens, longest: self.longest + passes, ..self }
+    }
+}
+
+/// The work of one pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass<'a> {
+    /// Requests that compute a part of their prompt, or again what they lost.
+    pub chunks: &'a [Chunk],
+    /// Requests that decode.
+    pub decode: DecodeBatch,
+}
+
+/// How long a pass takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PassTime {
+    /// Its prompt part; the whole pass where a model prices prompts and decoding together.
+    pub prompt_ms: f64,
+    /// Its decode part.
+    pub decode_ms: f64,
+}
+
+/// How a model prices a pass that has prompts and decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pricing {
+    /// As a prompt part and a decode part, by formula; what a decode worker computes again costs nothing.
+    Parts,
+    /// As one measured step.
+    Fused,
 }
 
 /// A model of pass times. All times are finite and not negative.
 pub trait Timing {
-    /// Milliseconds of the prompt part of a pass.
-    fn prefill_ms(&self, batch: PrefillBatch) -> f64;
+    /// How it prices.
+    fn pricing(&self) -> Pricing {
+        Pricing::Fused
+    }
 
-    /// Milliseconds of the decode part of consecutive passes: pass `i` of the run has
-    /// `i * requests` more KV tokens than `first`.
+    /// The time of a pass with chunks.
+    fn pass_ms(&self, pass: Pass<'_>) -> PassTime;
+
+    /// Milliseconds of consecutive passes that only decode: pass `i` of the run is `first.after(i)`.
     fn decode_run_ms(&self, first: DecodeBatch, out: &mut [f64]);
+}
+
+/// The prompt work of one pass as batch means, rounded down, as the reference's formulas take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PrefillBatch {
+    requests: u32,
+    /// Mean of prompt tokens known after the pass.
+    mean_context: u32,
+    /// Mean of prompt tokens known before it.
+    mean_prefix: u32,
+}
+
+impl PrefillBatch {
+    /// The means of `chunks`; `None` if no prompt is computed.
+    fn of(chunks: &[Chunk]) -> Option<Self> {
+        let (mut requests, mut context, mut prefix) = (0u32, 0u64, 0u64);
+        for chunk in chunks.iter().filter(|chunk| chunk.prompt_tokens > 0) {
+            requests += 1;
+            context += u64::from(chunk.prompt_context + chunk.prompt_tokens);
+            prefix += u64::from(chunk.prompt_context);
+        }
+        let mean = |sum: u64| (sum / u64::from(requests)) as u32;
+        (requests > 0).then(|| Self { requests, mean_context: mean(context), mean_prefix: mean(prefix) })
+    }
+
+    /// New tokens as the means give them.
+    fn fresh_tokens(&self) -> u64 {
+        u64::from(self.requests) * u64::from(self.mean_context - self.mean_prefix)
+    }
+}
+
+/// The decode part of a pass, by a model that prices it apart.
+fn decode_part_ms(model: &dyn Timing, decode: DecodeBatch) -> f64 {
+    let mut ms = [0.0];
+    if decode.requests > 0 {
+        model.decode_run_ms(decode, &mut ms);
+    }
+    ms[0]
 }
 
 /// What a row's own configuration is read from.
@@ -56,7 +139,7 @@ pub struct Entry {
     /// One line for `wavetank list`.
     pub about: &'static str,
     /// Builds the model from its parameters.
-    pub build: fn(&Parameters) -> Result<Box<dyn Timing>>,
+    pub build: fn(&Parameters) -> Result<Rc<dyn Timing>>,
 }
 
 impl Described for Entry {
@@ -89,7 +172,7 @@ impl Default for TimingConfig {
 
 impl TimingConfig {
     /// Builds the model.
-    pub fn build(&self) -> Result<Box<dyn Timing>> {
+    pub fn build(&self) -> Result<Rc<dyn Timing>> {
         (find("timing model", ALL, &self.name)?.build)(&self.parameters)
     }
 }
@@ -119,17 +202,27 @@ mod tests {
             let model = (entry.build)(&example(entry)).unwrap();
             let mut run = [0.0; 7];
             for requests in [1, 3, 256] {
-                let first = DecodeBatch { requests, kv_tokens: 1000, capacity_tokens: 1 << 20 };
+                let first = DecodeBatch { requests, kv_tokens: 1000, capacity_tokens: 1 << 20, longest: 900 };
                 model.decode_run_ms(first, &mut run);
                 for (i, &ms) in run.iter().enumerate() {
                     let mut one = [f64::NAN];
-                    let kv_tokens = 1000 + i as u64 * u64::from(requests);
-                    model.decode_run_ms(DecodeBatch { kv_tokens, ..first }, &mut one);
+                    model.decode_run_ms(first.after(i as u32), &mut one);
                     assert!(ms.is_finite() && ms >= 0.0, "{}", entry.name);
                     assert_eq!(one[0], ms, "{}: a run is the sum of its passes", entry.name);
                 }
-                let batch = PrefillBatch { requests, mean_context: 500, mean_prefix: 100 };
-                assert!(model.prefill_ms(batch) >= 0.0 && model.prefill_ms(batch).is_finite());
+                let chunks = vec![Chunk::of_prompt(400, 100); requests as usize];
+                for decode in [DecodeBatch::default(), first] {
+                    let time = model.pass_ms(Pass { chunks: &chunks, decode });
+                    let total = time.prompt_ms + time.decode_ms;
+                    assert!(total.is_finite() && total >= 0.0, "{}", entry.name);
+                    let longer =
+                        model.pass_ms(Pass { chunks: &[chunks.clone(), chunks.clone()].concat(), decode });
+                    assert!(
+                        longer.prompt_ms + longer.decode_ms >= total,
+                        "{}: more work, less time",
+                        entry.name
+                    );
+                }
             }
         }
     }

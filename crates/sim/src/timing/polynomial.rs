@@ -3,9 +3,11 @@
 //! The coefficients are the reference's (spec/engine.md 3.1). They carry no hardware identity: use a measured
 //! model for decisions about real machines.
 
+use std::rc::Rc;
+
 use serde::Deserialize;
 
-use super::{DecodeBatch, Entry, PrefillBatch, Timing, configure};
+use super::{DecodeBatch, Entry, Pass, PassTime, PrefillBatch, Pricing, Timing, configure, decode_part_ms};
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
@@ -13,7 +15,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "the reference's default formulas: prefill by new tokens, decode by cache utilisation",
     build: |parameters| {
         configure::<Config>(ENTRY.name, parameters)?;
-        Ok(Box::new(Polynomial))
+        Ok(Rc::new(Polynomial))
     },
 };
 
@@ -23,13 +25,22 @@ struct Config {}
 
 struct Polynomial;
 
+fn prefill_ms(fresh_tokens: u64) -> f64 {
+    let tokens = fresh_tokens as f64;
+    if tokens == 0.0 {
+        return 0.0;
+    }
+    4.209_989e-7 * (tokens * tokens) + 1.518_344e-2 * tokens + 16.501_42
+}
+
 impl Timing for Polynomial {
-    fn prefill_ms(&self, batch: PrefillBatch) -> f64 {
-        let tokens = batch.fresh_tokens() as f64;
-        if tokens == 0.0 {
-            return 0.0;
-        }
-        4.209_989e-7 * (tokens * tokens) + 1.518_344e-2 * tokens + 16.501_42
+    fn pricing(&self) -> Pricing {
+        Pricing::Parts
+    }
+
+    fn pass_ms(&self, pass: Pass<'_>) -> PassTime {
+        let prompt_ms = PrefillBatch::of(pass.chunks).map_or(0.0, |batch| prefill_ms(batch.fresh_tokens()));
+        PassTime { prompt_ms, decode_ms: decode_part_ms(self, pass.decode) }
     }
 
     fn decode_run_ms(&self, first: DecodeBatch, out: &mut [f64]) {
@@ -45,14 +56,19 @@ impl Timing for Polynomial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timing::Chunk;
 
     fn prefill(tokens: u32) -> f64 {
-        Polynomial.prefill_ms(PrefillBatch { requests: 1, mean_context: tokens, mean_prefix: 0 })
+        let chunks = &[Chunk::of_prompt(tokens, 0)];
+        Polynomial.pass_ms(Pass { chunks, decode: DecodeBatch::default() }).prompt_ms
     }
 
     fn decode(kv_tokens: u64) -> f64 {
         let mut out = [0.0];
-        Polynomial.decode_run_ms(DecodeBatch { requests: 1, kv_tokens, capacity_tokens: 1000 }, &mut out);
+        Polynomial.decode_run_ms(
+            DecodeBatch { requests: 1, kv_tokens, capacity_tokens: 1000, longest: 0 },
+            &mut out,
+        );
         out[0]
     }
 

@@ -14,14 +14,12 @@ mod sequence;
 use std::collections::VecDeque;
 
 use wavetank_cache::{ChangeLog, RadixTree};
-use wavetank_model::{
-    Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
-};
+use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink};
 
-use super::{Backlog, Entry, Flow, Job, Signal};
+use super::{Backlog, Entry, Flow, Job, Seat, Signal};
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
-use crate::timing::DecodeBatch;
+use crate::timing::{Chunk, DecodeBatch, Pricing};
 use crate::{EngineConfig, WorkerRole};
 use handoff::Guests;
 use prefill::Part;
@@ -32,7 +30,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sglang",
     about: "SGLang: prefill before decode, radix cache, output reserve, retraction",
     flow: Flow::DestinationFirst,
-    build: |config, worker| Ok(Box::new(Sglang::build(config, worker)?)),
+    build: |seat| Box::new(Sglang::build(seat)),
 };
 
 struct Sglang {
@@ -51,13 +49,15 @@ struct Sglang {
     /// Prompts between workers.
     guests: Guests,
     parts: Vec<Part>,
+    chunks: Vec<Chunk>,
     rejected: Vec<(Slot, RejectReason)>,
 }
 
 impl Sglang {
-    fn build(config: &EngineConfig, worker: WorkerId) -> Result<Self> {
-        Ok(Self {
-            shell: Shell::of(config, worker)?,
+    fn build(seat: Seat<'_>) -> Self {
+        let config = seat.config;
+        Self {
+            shell: Shell::of(seat),
             tree: RadixTree::default(),
             private_pages: 0,
             sequences: Arena::default(),
@@ -67,9 +67,10 @@ impl Sglang {
             running_tokens: 0,
             guests: Guests::default(),
             parts: Vec::new(),
+            chunks: Vec::new(),
             rejected: Vec::new(),
             config: config.clone(),
-        })
+        }
     }
 
     fn page(&self) -> u32 {
@@ -257,7 +258,12 @@ impl Scheduler for Sglang {
 
     fn decode_batch(&self) -> DecodeBatch {
         let capacity_tokens = u64::from(self.config.num_gpu_blocks) * u64::from(self.page());
-        DecodeBatch { requests: self.running.len() as u32, kv_tokens: self.running_tokens, capacity_tokens }
+        let longest = match self.shell.pace.pricing() {
+            Pricing::Parts => 0,
+            Pricing::Fused => self.running.iter().map(|&slot| self.sequences[slot].len).max().unwrap_or(0),
+        };
+        let requests = self.running.len() as u32;
+        DecodeBatch { requests, kv_tokens: self.running_tokens, capacity_tokens, longest }
     }
 
     fn grow_all(&mut self, count: u32) -> bool {

@@ -7,7 +7,7 @@ use wavetank_model::{Nanos, RejectReason, ServeEvent, ServeSink};
 
 use super::Sglang;
 use crate::arena::Slot;
-use crate::timing::PrefillBatch;
+use crate::timing::{Chunk, DecodeBatch, Pass, Pricing};
 use crate::{SchedulePolicy, WorkerRole};
 
 /// What one request computes in a prefill pass.
@@ -212,21 +212,15 @@ impl Sglang {
         self.waiting.extend(ranked.into_iter().map(|(_, _, slot)| slot));
     }
 
-    pub(super) fn prefill_time(&self) -> Nanos {
-        // A decode worker gets its prompts from elsewhere; what it must compute again costs no time.
-        if self.config.worker_type == WorkerRole::Decode {
+    pub(super) fn prefill_time(&mut self) -> Nanos {
+        // A decode worker gets its prompts from elsewhere; by formula, what it computes again costs no time.
+        let parts = self.shell.pace.pricing() == Pricing::Parts;
+        if parts && self.config.worker_type == WorkerRole::Decode {
             return Nanos::ZERO;
         }
-        let count = self.parts.len() as u64;
-        let mean = |sum: u64| (sum / count) as u32;
-        let context = self.parts.iter().map(|part| u64::from(part.before + part.tokens)).sum();
-        let prefix = self.parts.iter().map(|part| u64::from(part.before)).sum();
-        let requests = count as u32;
-        self.shell.pace.prefill(PrefillBatch {
-            requests,
-            mean_context: mean(context),
-            mean_prefix: mean(prefix),
-        })
+        self.chunks.clear();
+        self.chunks.extend(self.parts.iter().map(|part| Chunk::of_prompt(part.tokens, part.before)));
+        self.shell.pace.pass(Pass { chunks: &self.chunks, decode: DecodeBatch::default() })
     }
 
     /// The end of a prefill pass: whole prompts give a token and start to run.

@@ -12,14 +12,12 @@ mod stretch;
 use std::collections::{BTreeMap, VecDeque};
 
 use wavetank_cache::{BlockId, BlockPool, ChangeLog, Hits};
-use wavetank_model::{
-    Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, WorkerId,
-};
+use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink};
 
-use super::{Backlog, Entry, Flow, Job, Signal};
+use super::{Backlog, Entry, Flow, Job, Seat, Signal};
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
-use crate::timing::{DecodeBatch, PrefillBatch};
+use crate::timing::{Chunk, DecodeBatch, Pass, Pricing};
 use crate::{EngineConfig, WorkerRole};
 use schedule::Scheduled;
 use sequence::Sequence;
@@ -29,7 +27,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "vllm",
     about: "vLLM V1: chunked prefill, one token budget, prefix caching, preemption by recompute",
     flow: Flow::SourceFirst,
-    build: |config, worker| Ok(Box::new(Vllm::build(config, worker)?)),
+    build: |seat| Box::new(Vllm::build(seat)),
 };
 
 struct Vllm {
@@ -58,14 +56,16 @@ struct Scratch {
     /// Tokens the pass may still compute.
     budget: u32,
     scheduled: Vec<Scheduled>,
+    chunks: Vec<Chunk>,
     rejected: Vec<(Slot, RejectReason)>,
     hits: Hits,
 }
 
 impl Vllm {
-    fn build(config: &EngineConfig, worker: WorkerId) -> Result<Self> {
-        Ok(Self {
-            shell: Shell::of(config, worker)?,
+    fn build(seat: Seat<'_>) -> Self {
+        let config = seat.config;
+        Self {
+            shell: Shell::of(seat),
             pool: BlockPool::with_capacity(config.num_gpu_blocks),
             config: config.clone(),
             sequences: Arena::default(),
@@ -78,7 +78,7 @@ impl Vllm {
             reservations_wait: Backlog::Empty,
             held: BTreeMap::new(),
             scratch: Scratch::default(),
-        })
+        }
     }
 
     /// Reports the parts of prompts this pass computes.
@@ -91,37 +91,53 @@ impl Vllm {
         }
     }
 
-    /// What the scheduled work costs: prompt part plus decode part, never overlapped.
-    fn price(&self) -> Nanos {
-        let (mut prompts, mut context, mut prefix) = (0u32, 0u64, 0u64);
-        for work in self.scratch.scheduled.iter().filter(|work| work.prompt_tokens > 0) {
-            prompts += 1;
-            context += u64::from(work.prompt_before + work.prompt_tokens);
-            prefix += u64::from(work.prompt_before);
+    /// What the scheduled work costs.
+    fn price(&mut self) -> Nanos {
+        let fused = self.shell.pace.pricing() == Pricing::Fused;
+        let decodes_only = self.config.worker_type == WorkerRole::Decode;
+        self.scratch.chunks.clear();
+        for work in &self.scratch.scheduled {
+            // A decode worker gets its prompts from elsewhere; by formula, what it computes again is free.
+            let counts = if fused { work.is_chunk() } else { work.prompt_tokens > 0 && !decodes_only };
+            if counts {
+                self.scratch.chunks.push(work.chunk());
+            }
         }
-        let mut time = Nanos::ZERO;
-        // A decode worker gets its prompts from elsewhere; what it must compute again costs no time.
-        if prompts > 0 && self.config.worker_type != WorkerRole::Decode {
-            let mean = |sum: u64| (sum / u64::from(prompts)) as u32;
-            let batch =
-                PrefillBatch { requests: prompts, mean_context: mean(context), mean_prefix: mean(prefix) };
-            time += self.shell.pace.prefill(batch);
+        let decode = self.decodes_of_pass();
+        if self.scratch.chunks.is_empty() && decode.requests == 0 {
+            return Nanos::ZERO;
         }
-        // The first token comes out of the prompt's own pass, unless the prompt came from elsewhere.
+        self.shell.pace.pass(Pass { chunks: &self.scratch.chunks, decode })
+    }
+
+    /// The requests that decode in the pass at hand. The first token comes out of the prompt's own pass,
+    /// unless the prompt came from elsewhere.
+    fn decodes_of_pass(&self) -> DecodeBatch {
         let prebuilt = self.config.worker_type == WorkerRole::Decode;
         let asks = |s: &Sequence| s.has_generated() || (prebuilt && s.len < s.limit);
+        // In one step, a request that computes again what it lost is a chunk and nothing else.
+        let fused = self.shell.pace.pricing() == Pricing::Fused;
+        let is_chunk = |slot| self.scratch.scheduled.iter().any(|work| work.slot == slot && work.is_chunk());
+        let counted = |slot: &&Slot| !(fused && !self.scratch.chunks.is_empty() && is_chunk(**slot));
         let decodes = |s: &&Sequence| s.is_computed() && asks(s);
-        let decoding = self.running.iter().map(|&slot| &self.sequences[slot]).filter(decodes);
-        let (requests, kv_tokens) = decoding.fold((0, 0), |(n, sum), s| (n + 1, sum + u64::from(s.len)));
-        if requests > 0 {
-            time += self.shell.pace.decode(self.batch_of(requests, kv_tokens));
+        let running = self.running.iter().filter(counted);
+        let decoding = running.map(|&slot| &self.sequences[slot]).filter(decodes);
+        let (mut requests, mut kv_tokens, mut longest) = (0, 0, 0);
+        for sequence in decoding {
+            requests += 1;
+            kv_tokens += u64::from(sequence.len);
+            longest = longest.max(sequence.len);
         }
-        time
+        DecodeBatch { longest, ..self.batch_of(requests, kv_tokens) }
+    }
+
+    fn longest_running(&self) -> u32 {
+        self.running.iter().map(|&slot| self.sequences[slot].len).max().unwrap_or(0)
     }
 
     fn batch_of(&self, requests: u32, kv_tokens: u64) -> DecodeBatch {
         let capacity_tokens = u64::from(self.config.num_gpu_blocks) * u64::from(self.config.block_size);
-        DecodeBatch { requests, kv_tokens, capacity_tokens }
+        DecodeBatch { requests, kv_tokens, capacity_tokens, longest: 0 }
     }
 
     /// Gives a token to every running request whose known tokens are all computed. Tells whether any were.
@@ -237,7 +253,11 @@ impl Scheduler for Vllm {
     }
 
     fn decode_batch(&self) -> DecodeBatch {
-        self.batch_of(self.running.len() as u32, self.running_tokens)
+        let batch = self.batch_of(self.running.len() as u32, self.running_tokens);
+        match self.shell.pace.pricing() {
+            Pricing::Parts => batch,
+            Pricing::Fused => DecodeBatch { longest: self.longest_running(), ..batch },
+        }
     }
 
     fn grow_all(&mut self, count: u32) -> bool {
@@ -300,7 +320,7 @@ impl Scheduler for Vllm {
 
 #[cfg(test)]
 mod tests {
-    use wavetank_model::{Prompt, Sink};
+    use wavetank_model::{Prompt, Sink, WorkerId};
 
     use super::*;
     use crate::engines::{Engine, Horizon};
@@ -310,9 +330,15 @@ mod tests {
         fn record(&mut self, _event: &ServeEvent<'_>) {}
     }
 
+    fn engine() -> Vllm {
+        let config = EngineConfig::default();
+        let timing = config.timing.build().unwrap();
+        Vllm::build(Seat { worker: WorkerId(0), config: &config, timing: &timing })
+    }
+
     #[test]
     fn k8_a_request_of_one_token_is_never_prefilled() {
-        let mut engine = Vllm::build(&EngineConfig::default(), WorkerId(0)).unwrap();
+        let mut engine = engine();
         for (id, output_tokens) in [(0, 1), (1, 2)] {
             let prompt = Prompt::unique(u64::from(id), 64);
             engine.submit(Job { id: RequestId(id), prompt, output_tokens }, Nanos::ZERO);
@@ -329,7 +355,7 @@ mod tests {
 
     #[test]
     fn changes_show_when_their_pass_has_ended() {
-        let mut engine = Vllm::build(&EngineConfig::default(), WorkerId(0)).unwrap();
+        let mut engine = engine();
         engine.watch_cache();
         let prompt = Prompt::unique(3, 256);
         engine.submit(Job { id: RequestId(0), prompt, output_tokens: 300 }, Nanos::ZERO);

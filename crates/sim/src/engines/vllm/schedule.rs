@@ -5,16 +5,44 @@ use wavetank_model::{RejectReason, ServeEvent, ServeSink};
 use super::Vllm;
 use crate::PreemptionMode;
 use crate::arena::Slot;
+use crate::timing::Chunk;
 
 /// The work one request got in this pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scheduled {
     pub(super) slot: Slot,
     pub(super) tokens: u32,
-    /// Prompt tokens that were there before, found in the cache or computed.
-    pub(super) prompt_before: u32,
+    /// Tokens that were there before, found in the cache or computed.
+    before: u32,
+    /// How many of them belong to the prompt.
+    prompt_before: u32,
     /// How many of `tokens` belong to the prompt.
     pub(super) prompt_tokens: u32,
+    /// Whether it was waiting before.
+    starts: bool,
+}
+
+impl Scheduled {
+    /// Whether more is computed than the token sampled last.
+    pub(super) fn is_chunk(&self) -> bool {
+        self.starts || self.prompt_tokens > 0 || self.tokens > 1
+    }
+
+    pub(super) fn chunk(&self) -> Chunk {
+        Chunk {
+            tokens: self.tokens,
+            context: self.before,
+            prompt_tokens: self.prompt_tokens,
+            prompt_context: self.prompt_before,
+        }
+    }
+}
+
+/// Tokens to compute for a request.
+struct Work {
+    before: u32,
+    tokens: u32,
+    starts: bool,
 }
 
 /// How scheduling one running request ended.
@@ -82,7 +110,7 @@ impl Vllm {
         loop {
             let tokens = wanted.min(self.scratch.budget);
             if self.grow(slot, before + tokens) {
-                self.commit(slot, before, tokens);
+                self.commit(slot, Work { before, tokens, starts: false });
                 return Turn::Scheduled;
             }
             if self.preempt(sink) == slot {
@@ -99,13 +127,14 @@ impl Vllm {
     }
 
     /// Books `tokens` of work for a request whose blocks are there, and publishes what it completes.
-    fn commit(&mut self, slot: Slot, before: u32, tokens: u32) {
+    fn commit(&mut self, slot: Slot, work: Work) {
+        let Work { before, tokens, starts } = work;
         let sequence = &mut self.sequences[slot];
         let prompt_tokens = tokens.min(sequence.prompt_left(before));
         let prompt_before = before.min(sequence.prompt.tokens());
         sequence.computed = before + tokens;
         self.scratch.budget -= tokens;
-        self.scratch.scheduled.push(Scheduled { slot, tokens, prompt_before, prompt_tokens });
+        self.scratch.scheduled.push(Scheduled { slot, tokens, before, prompt_before, prompt_tokens, starts });
         self.publish(slot);
     }
 
@@ -231,6 +260,6 @@ impl Vllm {
         sink.record(&ServeEvent::RequestAdmitted { request, worker, at, reused_tokens });
         let fits = self.grow(slot, cached + tokens);
         assert!(fits, "the gate left room for request {}", request.0);
-        self.commit(slot, cached, tokens);
+        self.commit(slot, Work { before: cached, tokens, starts: true });
     }
 }

@@ -9,13 +9,15 @@ mod pick;
 mod prefill;
 mod queue;
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 use wavetank_cache::{Change, ChangeKind, Claim, Holdings, Overlap};
 use wavetank_model::{InFlight, Nanos, Prompt, Request, RequestId, Result, WorkerId};
 
 use super::{Entry, Fleet, Needs, Placement, Router};
 use crate::queues::{self, Waiting};
-use crate::timing::{PrefillBatch, Timing, TimingConfig};
+use crate::timing::{Chunk, DecodeBatch, Pass, Timing, TimingConfig};
 use cost::Candidate;
 use pick::Pick;
 use prefill::Prefills;
@@ -95,7 +97,7 @@ struct KvRouter {
     block_size: u32,
     /// Prompt tokens above which a worker is busy; `None` never queues.
     busy_above: Option<f64>,
-    model: Option<Box<dyn Timing>>,
+    model: Option<Rc<dyn Timing>>,
     holdings: Holdings,
     loads: Vec<Load>,
     requests: InFlight<Placed>,
@@ -190,8 +192,8 @@ impl KvRouter {
 
 /// How long the model expects the prompt to take on its own.
 fn expected_prefill(model: &dyn Timing, prompt: &Prompt, cached: u32) -> Nanos {
-    let batch = PrefillBatch { requests: 1, mean_context: prompt.tokens(), mean_prefix: cached };
-    Nanos::from_ms(model.prefill_ms(batch))
+    let chunks = &[Chunk::of_prompt(prompt.tokens() - cached, cached)];
+    Nanos::from_ms(model.pass_ms(Pass { chunks, decode: DecodeBatch::default() }).prompt_ms)
 }
 
 impl Router for KvRouter {
