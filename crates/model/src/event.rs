@@ -44,6 +44,15 @@ pub enum ServeEvent<'a> {
         /// When the decode worker could begin with it.
         at: Nanos,
     },
+    /// An engine saw a request for the first time: it looks at new ones between passes.
+    RequestQueued {
+        /// Its number.
+        request: RequestId,
+        /// Where.
+        worker: WorkerId,
+        /// When.
+        at: Nanos,
+    },
     /// An engine took a request into its running batch, for the first time or again after a preemption.
     RequestAdmitted {
         /// Its number.

@@ -24,6 +24,8 @@ pub(crate) struct Shell {
     pub(crate) work: Work,
     /// Requests that get a token from the pass or stretch at hand.
     pub(crate) emitting: Vec<RequestId>,
+    /// Requests submitted since the last pass began.
+    unseen: Vec<RequestId>,
 }
 
 impl Shell {
@@ -37,6 +39,15 @@ impl Shell {
             signals: Vec::new(),
             work: Work::default(),
             emitting: Vec::new(),
+            unseen: Vec::new(),
+        }
+    }
+
+    /// Reports the requests the engine sees for the first time now, between passes.
+    fn tell_queued(&mut self, sink: &mut ServeSink<'_>) {
+        let (worker, at) = (self.worker, self.boundary);
+        for request in self.unseen.drain(..) {
+            sink.record(&ServeEvent::RequestQueued { request, worker, at });
         }
     }
 
@@ -159,6 +170,7 @@ pub(crate) trait Scheduler {
 
 impl<S: Scheduler> Engine for S {
     fn submit(&mut self, job: Job, now: Nanos) {
+        self.shell_mut().unseen.push(job.id);
         self.rouse(now, |engine| engine.enqueue(job));
     }
 
@@ -167,6 +179,7 @@ impl<S: Scheduler> Engine for S {
             if self.is_idle() || self.shell().halted {
                 break;
             }
+            self.shell_mut().tell_queued(sink);
             match self.uneventful_passes() {
                 0 => self.step(horizon.ends_by, sink)?,
                 most => self.stretch(most, horizon, sink),

@@ -333,6 +333,7 @@ impl Sink<ServeEvent<'_>> for Serving {
                 self.prompt_computed(request, worker, step, tokens);
             }
             ServeEvent::RequestHandedOff { request, to, times, .. } => self.handed_off(request, to, times),
+            ServeEvent::RequestQueued { .. } => {}
             ServeEvent::RequestPreempted { .. } => self.counts.preemptions += 1,
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),

@@ -64,6 +64,7 @@ impl Sink<ServeEvent<'_>> for Recorder {
                 self.of(request, at.0).admitted.push((at.0, worker.0, reused_tokens));
             }
             ServeEvent::RequestRouted { .. }
+            | ServeEvent::RequestQueued { .. }
             | ServeEvent::PromptComputed { .. }
             | ServeEvent::RequestHandedOff { .. } => {}
             ServeEvent::RequestPreempted { request, worker, at } => {
