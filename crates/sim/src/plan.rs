@@ -172,6 +172,9 @@ pub struct EngineConfig {
     pub decode_speedup_ratio: f64,
     /// Who is preempted.
     pub preemption_mode: PreemptionMode,
+    /// Whether a pass is scheduled while the one before it runs (vLLM only).
+    #[serde(default)]
+    pub async_scheduling: bool,
     /// How long a pass takes.
     pub timing: TimingConfig,
     /// What the worker does of a request.
@@ -235,6 +238,7 @@ impl Default for EngineConfig {
             speedup_ratio: 1.0,
             decode_speedup_ratio: 1.0,
             preemption_mode: PreemptionMode::Lifo,
+            async_scheduling: false,
             timing: TimingConfig::default(),
             worker_type: WorkerRole::Aggregated,
             transfer: Transfer::default(),

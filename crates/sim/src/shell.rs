@@ -52,8 +52,8 @@ impl Shell {
     }
 
     /// Reports one token for each of `emitting` at the end of a single pass.
-    pub(crate) fn tell_tokens(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
-        let (worker, start, requests) = (self.worker, self.boundary, &self.emitting);
+    pub(crate) fn tell_tokens(&mut self, start: Nanos, end: Nanos, sink: &mut ServeSink<'_>) {
+        let (worker, requests) = (self.worker, &self.emitting);
         if !requests.is_empty() {
             sink.record(&ServeEvent::TokensEmitted { worker, start, steps: &[end - start], requests });
         }
@@ -93,6 +93,14 @@ pub(crate) trait Scheduler {
 
     /// The batch that decodes in these passes.
     fn decode_batch(&self) -> DecodeBatch;
+
+    /// When the first of these passes ends, if it is in flight already.
+    fn in_flight(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// The passes that were in flight are over, and the next one runs until `end`.
+    fn take_off(&mut self, _end: Nanos) {}
 
     /// Enters `count` tokens into every running request and fills `emitting` and the signals of those that
     /// have all their tokens. Tells whether any has.
@@ -137,12 +145,16 @@ pub(crate) trait Scheduler {
 
     /// Advances up to `most` passes, to the horizon.
     fn stretch(&mut self, most: u32, horizon: Horizon, sink: &mut ServeSink<'_>) {
-        let batch = self.decode_batch();
+        let (batch, in_flight) = (self.decode_batch(), self.in_flight());
         let Shell { stretch, pace, boundary, halted, .. } = self.shell_mut();
-        let start = *boundary;
-        let Advance { count, end, halted: halts } =
-            stretch.advance(Course { pace, batch, most }, start, horizon);
+        let (start, course) = (*boundary, Course { pace, batch, most });
+        stretch.prime(in_flight.map(|end| end - start));
+        let Advance { count, end, halted: halts } = stretch.advance(course, start, horizon);
         (*boundary, *halted) = (end, halts);
+        if in_flight.is_some() && count > 0 {
+            let next = stretch.step_after(course, count);
+            self.take_off(end + next);
+        }
         // A pass that ends beyond the horizon is still in flight there: its changes must stay apart.
         if end > horizon.starts_before && count > 1 && self.log().is_kept() {
             let last = self.shell().stretch.steps(count)[count as usize - 1];
@@ -195,8 +207,9 @@ impl<S: Scheduler> Engine for S {
         if self.is_idle() || self.shell().halted {
             return None;
         }
-        let (most, batch) = (self.uneventful_passes(), self.decode_batch());
+        let (most, batch, in_flight) = (self.uneventful_passes(), self.decode_batch(), self.in_flight());
         let Shell { stretch, pace, boundary, .. } = self.shell_mut();
+        stretch.prime(in_flight.map(|end| end.since(*boundary)));
         Some(match most {
             0 => *boundary,
             most => stretch.end_of_plan(Course { pace, batch, most }, *boundary),

@@ -41,6 +41,25 @@ impl Stretch {
         self.used = 0;
     }
 
+    /// The first pass of the course is in flight already and takes this long.
+    pub(crate) fn prime(&mut self, in_flight: Option<Nanos>) {
+        if let Some(first) = in_flight
+            && self.ready() == 0
+        {
+            self.forget();
+            self.steps.push(first);
+            self.last = first;
+        }
+    }
+
+    /// How long the pass after the next `count` takes.
+    pub(crate) fn step_after(&mut self, course: Course<'_>, count: u32) -> Nanos {
+        if self.ready() == count as usize {
+            self.price(course, count, 1);
+        }
+        self.steps[self.used + count as usize]
+    }
+
     /// How many passes of `course` start before the horizon when the first starts at `start`.
     pub(crate) fn advance(&mut self, course: Course<'_>, start: Nanos, horizon: Horizon) -> Advance {
         let (mut count, mut end) = (0, start);

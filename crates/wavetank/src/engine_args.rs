@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use wavetank_model::{Error, Result, find, model};
-use wavetank_sim::timing::{self, TimingConfig};
+use wavetank_sim::timing::{self, Pricing, TimingConfig};
 use wavetank_sim::{EngineConfig, PreemptionMode, TransferMode, WorkerRole, engines, queues};
 
 use crate::json_arg::JsonArg;
@@ -24,8 +24,14 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
     if config.engine_type == "sglang" {
         sglang_args::settle(&mut config, typed)?;
     }
+    if !given("async_scheduling") {
+        let measured = config.timing.build()?.pricing() == Pricing::Fused;
+        config.async_scheduling = measured && config.engine_type == "vllm";
+    }
     let idle: &[&str] = match config.engine_type.as_str() {
-        "sglang" => &["enable_chunked_prefill", "max_num_batched_tokens", "preemption_mode"],
+        "sglang" => {
+            &["async_scheduling", "enable_chunked_prefill", "max_num_batched_tokens", "preemption_mode"]
+        }
         _ => &["sglang"],
     };
     for key in idle.iter().filter(|key| given(key)) {
@@ -53,6 +59,14 @@ const TIERS: &str = "a host or storage tier below the GPU cache";
 
 /// Every key, alphabetical within its kind. `wavetank list engine-args` prints this table.
 pub(crate) const KEYS: &[Key] = &[
+    sets(
+        "async_scheduling",
+        "whether vllm schedules a pass while the one before it runs (as the timing model: measured ones do)",
+        |config, value| {
+            config.async_scheduling = boolean(value)?;
+            Ok(())
+        },
+    ),
     sets("block_size", "tokens per KV block; default and 0: 64 for vllm, 1 for sglang", |config, value| {
         config.block_size = match uint(value)? {
             0 => EngineConfig::default().block_size,

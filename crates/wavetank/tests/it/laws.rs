@@ -74,9 +74,9 @@ fn single_turns(shapes: Vec<RowShape>) -> Vec<RowShape> {
 
 fn engine() -> impl Strategy<Value = EngineConfig> {
     let sizes = (2u32..40, 8u32..60, 1u32..6, 1u32..90);
-    let flags = (any::<[bool; 4]>(), 0..engines::ALL.len());
+    let flags = (any::<[bool; 5]>(), 0..engines::ALL.len());
     (sizes, flags).prop_map(
-        |((block_size, blocks, seats, budget), ([cached, chunked, fifo, lpm], engine))| EngineConfig {
+        |((block_size, blocks, seats, budget), ([cached, chunked, fifo, lpm, ahead], engine))| EngineConfig {
             engine_type: engines::ALL[engine].name.to_owned(),
             sglang: SglangConfig {
                 schedule_policy: if lpm { SchedulePolicy::Lpm } else { SchedulePolicy::Fcfs },
@@ -90,6 +90,7 @@ fn engine() -> impl Strategy<Value = EngineConfig> {
             enable_prefix_caching: cached,
             enable_chunked_prefill: chunked,
             preemption_mode: if fifo { PreemptionMode::Fifo } else { PreemptionMode::Lifo },
+            async_scheduling: ahead,
             ..EngineConfig::default()
         },
     )

@@ -109,7 +109,7 @@ impl Sglang {
             self.sample(self.running[position]);
         }
         self.running_tokens += self.running.len() as u64;
-        self.shell.tell_tokens(end, sink);
+        self.shell.tell_tokens(self.shell.boundary, end, sink);
         self.complete_finished(end, sink);
     }
 

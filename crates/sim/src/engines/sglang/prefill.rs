@@ -237,7 +237,7 @@ impl Sglang {
                 self.sample(slot);
             }
         }
-        self.shell.tell_tokens(end, sink);
+        self.shell.tell_tokens(self.shell.boundary, end, sink);
         for &Part { slot, .. } in parts.iter().filter(|part| part.whole) {
             let sequence = &self.sequences[slot];
             if sequence.is_finished() {

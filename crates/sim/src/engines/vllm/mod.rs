@@ -2,8 +2,10 @@
 //! recompute (spec/engine.md 4 and 6 as overridden by 15 and 16.1).
 //!
 //! `sequence` is a request inside the engine, `schedule` decides what a pass computes, `stretch` advances
-//! passes between which nothing can change; this file is the pass itself.
+//! passes between which nothing can change, `ahead` schedules a pass while the one before it runs, `reserve` is
+//! for prompts that come from other workers; this file is the pass itself.
 
+mod ahead;
 mod reserve;
 mod schedule;
 mod sequence;
@@ -19,6 +21,7 @@ use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
 use crate::timing::{Chunk, DecodeBatch, Pass, Pricing};
 use crate::{EngineConfig, WorkerRole};
+use ahead::Flight;
 use schedule::Scheduled;
 use sequence::Sequence;
 
@@ -47,6 +50,8 @@ struct Vllm {
     reservations_wait: Backlog,
     /// KV of prompts that was computed for other workers.
     held: BTreeMap<RequestId, Vec<BlockId>>,
+    /// Passes that run, with asynchronous scheduling; they follow each other.
+    flights: VecDeque<Flight>,
     scratch: Scratch,
 }
 
@@ -77,13 +82,14 @@ impl Vllm {
             reservations: 0,
             reservations_wait: Backlog::Empty,
             held: BTreeMap::new(),
+            flights: VecDeque::new(),
             scratch: Scratch::default(),
         }
     }
 
     /// Reports the parts of prompts this pass computes.
-    fn tell_prompts(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
-        let (worker, start, step) = (self.shell.worker, self.shell.boundary, end - self.shell.boundary);
+    fn tell_prompts(&mut self, start: Nanos, end: Nanos, sink: &mut ServeSink<'_>) {
+        let (worker, step) = (self.shell.worker, end - start);
         for work in self.scratch.scheduled.iter().filter(|work| work.prompt_tokens > 0) {
             let (request, tokens) = (self.sequences[work.slot].id, work.prompt_tokens);
             self.shell.work.prompt_tokens += u64::from(tokens);
@@ -103,7 +109,10 @@ impl Vllm {
                 self.scratch.chunks.push(work.chunk());
             }
         }
-        let decode = self.decodes_of_pass();
+        let decode = match self.config.async_scheduling {
+            true => self.scheduled_decodes(),
+            false => self.decodes_of_pass(),
+        };
         if self.scratch.chunks.is_empty() && decode.requests == 0 {
             return Nanos::ZERO;
         }
@@ -167,7 +176,7 @@ impl Vllm {
             // The token that ends a prompt here is sampled again where it is decoded.
             self.shell.emitting.clear();
         }
-        self.shell.tell_tokens(end, sink);
+        self.shell.tell_tokens(self.shell.boundary, end, sink);
         if ready {
             self.finish(end, sink);
         }
@@ -177,6 +186,7 @@ impl Vllm {
     /// Reports the requests this pass gave up, at its end.
     fn reject(&mut self, sink: &mut ServeSink<'_>) {
         for (slot, reason) in self.scratch.rejected.drain(..) {
+            self.flights.iter_mut().for_each(|flight| flight.samples.retain(|&other| other != slot));
             let request = self.sequences[slot].id;
             self.shell.signals.push(Signal::Ended(request));
             self.sequences.remove(slot);
@@ -228,6 +238,9 @@ impl Scheduler for Vllm {
     fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {
         self.shell.stretch.forget();
         self.pool.log().settle();
+        if self.config.async_scheduling {
+            return self.step_ahead(ends_by, sink);
+        }
         let preempted = self.schedule(sink);
         let end = self.shell.boundary + self.price();
         if end > ends_by {
@@ -236,7 +249,7 @@ impl Scheduler for Vllm {
         }
         self.shell.work.stepped_passes += 1;
         self.shell.work.busy += end - self.shell.boundary;
-        self.tell_prompts(end, sink);
+        self.tell_prompts(self.shell.boundary, end, sink);
         let emitted = self.emit(end, sink);
         self.shell.boundary = end;
         self.reject(sink);
@@ -257,6 +270,17 @@ impl Scheduler for Vllm {
         match self.shell.pace.pricing() {
             Pricing::Parts => batch,
             Pricing::Fused => DecodeBatch { longest: self.longest_running(), ..batch },
+        }
+    }
+
+    fn in_flight(&self) -> Option<Nanos> {
+        self.flights.front().map(|flight| flight.end)
+    }
+
+    fn take_off(&mut self, end: Nanos) {
+        let start = self.shell.boundary;
+        if let Some(flight) = self.flights.front_mut() {
+            (flight.start, flight.end) = (start, end);
         }
     }
 

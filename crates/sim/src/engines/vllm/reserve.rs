@@ -4,6 +4,7 @@
 use wavetank_model::RequestId;
 
 use super::Vllm;
+use super::schedule::Work;
 use super::sequence::Sequence;
 use crate::engines::{Backlog, Job};
 
@@ -56,8 +57,12 @@ impl Vllm {
     pub(super) fn admit_prebuilt(&mut self, position: usize) {
         let slot = self.waiting.remove(position).expect("it waits");
         self.sequences[slot].reservation = None;
-        self.running_tokens += u64::from(self.sequences[slot].len);
+        let len = self.sequences[slot].len;
+        self.running_tokens += u64::from(len);
         self.running.push(slot);
+        if self.config.async_scheduling {
+            self.commit(slot, Work { before: len, tokens: 0, starts: false });
+        }
     }
 
     /// The first waiting request whose prompt came from elsewhere.

@@ -28,6 +28,11 @@ impl Scheduled {
         self.starts || self.prompt_tokens > 0 || self.tokens > 1
     }
 
+    /// Length of the request when its next token is computed.
+    pub(super) fn length(&self) -> u32 {
+        self.before + 1
+    }
+
     pub(super) fn chunk(&self) -> Chunk {
         Chunk {
             tokens: self.tokens,
@@ -39,10 +44,10 @@ impl Scheduled {
 }
 
 /// Tokens to compute for a request.
-struct Work {
-    before: u32,
-    tokens: u32,
-    starts: bool,
+pub(super) struct Work {
+    pub(super) before: u32,
+    pub(super) tokens: u32,
+    pub(super) starts: bool,
 }
 
 /// How scheduling one running request ended.
@@ -103,7 +108,10 @@ impl Vllm {
     fn schedule_one(&mut self, slot: Slot, sink: &mut ServeSink<'_>) -> Turn {
         let sequence = &self.sequences[slot];
         let before = sequence.computed;
-        let wanted = sequence.len - before;
+        let wanted = sequence.reach() - before;
+        if sequence.is_provided_for() {
+            return Turn::Scheduled;
+        }
         if !self.config.enable_chunked_prefill && sequence.prompt_left(before) > self.scratch.budget {
             return Turn::Blocked;
         }
@@ -127,7 +135,7 @@ impl Vllm {
     }
 
     /// Books `tokens` of work for a request whose blocks are there, and publishes what it completes.
-    fn commit(&mut self, slot: Slot, work: Work) {
+    pub(super) fn commit(&mut self, slot: Slot, work: Work) {
         let Work { before, tokens, starts } = work;
         let sequence = &mut self.sequences[slot];
         let prompt_tokens = tokens.min(sequence.prompt_left(before));
@@ -145,8 +153,8 @@ impl Vllm {
         }
         let block_size = self.config.block_size;
         let sequence = &self.sequences[slot];
-        let (first, last) = (sequence.published, sequence.computed / block_size);
-        if first == last {
+        let (first, last) = (sequence.published, sequence.computed.min(sequence.len) / block_size);
+        if first >= last {
             return;
         }
         let fresh = &sequence.blocks[first as usize..last as usize];

@@ -14,7 +14,9 @@ pub(super) struct Sequence {
     pub(super) len: u32,
     /// Known tokens when it is finished.
     pub(super) limit: u32,
-    /// Tokens whose KV is in `blocks`.
+    /// Tokens that passes in flight will sample; with `len`, what may be computed.
+    pub(super) pending: u32,
+    /// Tokens whose KV is in `blocks`, or will be when the passes in flight are over.
     pub(super) computed: u32,
     /// Leading blocks whose content lookups can find.
     pub(super) published: u32,
@@ -28,11 +30,22 @@ impl Sequence {
         let len = job.prompt.tokens();
         let limit = len.saturating_add(job.output_tokens).min(max_model_len.unwrap_or(u32::MAX));
         let (blocks, reservation) = (Vec::new(), None);
-        Self { id: job.id, prompt: job.prompt, len, limit, computed: 0, published: 0, blocks, reservation }
+        let (pending, computed, published) = (0, 0, 0);
+        Self { id: job.id, prompt: job.prompt, len, limit, pending, computed, published, blocks, reservation }
+    }
+
+    /// Tokens that may be computed: the known ones and those in flight.
+    pub(super) fn reach(&self) -> u32 {
+        self.len + self.pending
     }
 
     pub(super) fn is_computed(&self) -> bool {
-        self.computed >= self.len
+        self.computed >= self.reach()
+    }
+
+    /// Whether the passes in flight sample all it still needs.
+    pub(super) fn is_provided_for(&self) -> bool {
+        self.pending > 0 && self.reach() >= self.limit
     }
 
     /// The last token asked for needs no computation; a request that asks for none ends with its prompt.
@@ -46,7 +59,7 @@ impl Sequence {
 
     /// Whether the next pass computes exactly the token sampled last.
     pub(super) fn is_decoding(&self) -> bool {
-        self.computed + 1 == self.len && self.has_generated()
+        self.computed + 1 == self.reach() && self.has_generated()
     }
 
     /// Prompt tokens that are still to be computed when `computed` are there.

@@ -23,6 +23,7 @@ impl Vllm {
             }
             to_go = to_go.min(sequence.limit - sequence.len);
         }
+        let to_go = if self.config.async_scheduling { self.passes_ahead(to_go) } else { to_go };
         self.passes_with_blocks(to_go)
     }
 
