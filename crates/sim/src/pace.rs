@@ -11,6 +11,7 @@ use crate::timing::{DecodeBatch, Pass, Pricing, Timing};
 /// is rounded to nanoseconds, divided, and rounded again.
 pub(crate) struct Pace {
     model: Rc<dyn Timing>,
+    pricing: Pricing,
     prefill_ratio: f64,
     decode_ratio: f64,
 }
@@ -20,6 +21,7 @@ impl Pace {
     pub(crate) fn of(engine: &EngineConfig, model: Rc<dyn Timing>) -> Self {
         Self {
             model,
+            pricing: engine.timing.pricing().expect("the model was built"),
             prefill_ratio: divisor(engine.speedup_ratio),
             decode_ratio: divisor(engine.speedup_ratio * engine.decode_speedup_ratio),
         }
@@ -27,7 +29,7 @@ impl Pace {
 
     /// How the model prices.
     pub(crate) fn pricing(&self) -> Pricing {
-        self.model.pricing()
+        self.pricing
     }
 
     /// Time of a pass that computes chunks.

@@ -25,7 +25,7 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
         sglang_args::settle(&mut config, typed)?;
     }
     if !given("async_scheduling") {
-        let measured = config.timing.build()?.pricing() == Pricing::Fused;
+        let measured = config.timing.pricing()? == Pricing::Fused;
         config.async_scheduling = measured && config.engine_type == "vllm";
     }
     let idle: &[&str] = match config.engine_type.as_str() {

@@ -11,6 +11,7 @@ use super::{DecodeBatch, Entry, Pass, PassTime, PrefillBatch, Pricing, Timing, c
 pub(super) const ENTRY: Entry = Entry {
     name: "fixed",
     about: "every pass with prompt work adds prefill_ms, every pass with decode work decode_ms",
+    pricing: Pricing::Parts,
     build: |parameters| Ok(Rc::new(configure::<Fixed>(ENTRY.name, parameters)?.checked()?)),
 };
 
@@ -35,10 +36,6 @@ impl Fixed {
 }
 
 impl Timing for Fixed {
-    fn pricing(&self) -> Pricing {
-        Pricing::Parts
-    }
-
     fn pass_ms(&self, pass: Pass<'_>) -> PassTime {
         let computes = PrefillBatch::of(pass.chunks).is_some_and(|batch| batch.fresh_tokens() > 0);
         PassTime {

@@ -1,6 +1,7 @@
 //! How long a pass takes: one file per timing model, one row each in [`ALL`].
 
 mod fixed;
+mod kernels;
 mod polynomial;
 
 use std::rc::Rc;
@@ -79,13 +80,17 @@ pub enum Pricing {
 
 /// A model of pass times. All times are finite and not negative.
 pub trait Timing {
-    /// How it prices.
-    fn pricing(&self) -> Pricing {
-        Pricing::Fused
-    }
-
     /// The time of a pass with chunks.
     fn pass_ms(&self, pass: Pass<'_>) -> PassTime;
+
+    /// Milliseconds of one step of data-parallel ranks that wait for each other.
+    fn lockstep_ms(&self, ranks: &[Pass<'_>]) -> f64 {
+        let alone = |&pass: &Pass<'_>| {
+            let time = self.pass_ms(pass);
+            time.prompt_ms + time.decode_ms
+        };
+        ranks.iter().map(alone).fold(0.0, f64::max)
+    }
 
     /// Milliseconds of consecutive passes that only decode: pass `i` of the run is `first.after(i)`.
     fn decode_run_ms(&self, first: DecodeBatch, out: &mut [f64]);
@@ -138,6 +143,8 @@ pub struct Entry {
     pub name: &'static str,
     /// One line for `wavetank list`.
     pub about: &'static str,
+    /// How it prices a pass.
+    pub pricing: Pricing,
     /// Builds the model from its parameters.
     pub build: fn(&Parameters) -> Result<Rc<dyn Timing>>,
 }
@@ -152,7 +159,7 @@ impl Described for Entry {
 }
 
 /// Every timing model, alphabetical. `wavetank list timing` prints this table.
-pub const ALL: &[Entry] = &[fixed::ENTRY, polynomial::ENTRY];
+pub const ALL: &[Entry] = &[fixed::ENTRY, kernels::ENTRY, polynomial::ENTRY];
 
 /// A row of [`ALL`] and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -171,6 +178,11 @@ impl Default for TimingConfig {
 }
 
 impl TimingConfig {
+    /// How the model prices a pass.
+    pub fn pricing(&self) -> Result<Pricing> {
+        Ok(find("timing model", ALL, &self.name)?.pricing)
+    }
+
     /// Builds the model.
     pub fn build(&self) -> Result<Rc<dyn Timing>> {
         (find("timing model", ALL, &self.name)?.build)(&self.parameters)

@@ -13,6 +13,7 @@ use super::{DecodeBatch, Entry, Pass, PassTime, PrefillBatch, Pricing, Timing, c
 pub(super) const ENTRY: Entry = Entry {
     name: "polynomial",
     about: "the reference's default formulas: prefill by new tokens, decode by cache utilisation",
+    pricing: Pricing::Parts,
     build: |parameters| {
         configure::<Config>(ENTRY.name, parameters)?;
         Ok(Rc::new(Polynomial))
@@ -34,10 +35,6 @@ fn prefill_ms(fresh_tokens: u64) -> f64 {
 }
 
 impl Timing for Polynomial {
-    fn pricing(&self) -> Pricing {
-        Pricing::Parts
-    }
-
     fn pass_ms(&self, pass: Pass<'_>) -> PassTime {
         let prompt_ms = PrefillBatch::of(pass.chunks).map_or(0.0, |batch| prefill_ms(batch.fresh_tokens()));
         PassTime { prompt_ms, decode_ms: decode_part_ms(self, pass.decode) }
