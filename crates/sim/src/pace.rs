@@ -38,6 +38,11 @@ impl Pace {
         scaled(time.prompt_ms, self.prefill_ratio) + scaled(time.decode_ms, self.decode_ratio)
     }
 
+    /// Time of one step of ranks that wait for each other.
+    pub(crate) fn lockstep(&self, ranks: &[Pass<'_>]) -> Nanos {
+        scaled(self.model.lockstep_ms(ranks), self.prefill_ratio)
+    }
+
     /// Time of the decode part of a pass.
     pub(crate) fn decode(&self, batch: DecodeBatch) -> Nanos {
         let mut ms = [0.0];

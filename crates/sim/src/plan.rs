@@ -175,6 +175,9 @@ pub struct EngineConfig {
     /// Whether a pass is scheduled while the one before it runs (vLLM only).
     #[serde(default)]
     pub async_scheduling: bool,
+    /// Schedulers that share a worker and wait for each other at every pass (vLLM only); 0 and 1 are one.
+    #[serde(default)]
+    pub data_parallel_ranks: u32,
     /// How long a pass takes.
     pub timing: TimingConfig,
     /// What the worker does of a request.
@@ -239,6 +242,7 @@ impl Default for EngineConfig {
             decode_speedup_ratio: 1.0,
             preemption_mode: PreemptionMode::Lifo,
             async_scheduling: false,
+            data_parallel_ranks: 1,
             timing: TimingConfig::default(),
             worker_type: WorkerRole::Aggregated,
             transfer: Transfer::default(),

@@ -43,8 +43,13 @@ impl Shell {
         }
     }
 
+    /// A request was handed over and is not seen before the next pass.
+    pub(crate) fn note_submitted(&mut self, request: RequestId) {
+        self.unseen.push(request);
+    }
+
     /// Reports the requests the engine sees for the first time now, between passes.
-    fn tell_queued(&mut self, sink: &mut ServeSink<'_>) {
+    pub(crate) fn tell_queued(&mut self, sink: &mut ServeSink<'_>) {
         let (worker, at) = (self.worker, self.boundary);
         for request in self.unseen.drain(..) {
             sink.record(&ServeEvent::RequestQueued { request, worker, at });
@@ -182,7 +187,7 @@ pub(crate) trait Scheduler {
 
 impl<S: Scheduler> Engine for S {
     fn submit(&mut self, job: Job, now: Nanos) {
-        self.shell_mut().unseen.push(job.id);
+        self.shell_mut().note_submitted(job.id);
         self.rouse(now, |engine| engine.enqueue(job));
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Flight {
 }
 
 /// Passes in flight at most.
-const DEPTH: usize = 2;
+pub(super) const DEPTH: usize = 2;
 
 impl Vllm {
     /// Schedules until two passes are in flight, then lets the first one end.
@@ -35,7 +35,9 @@ impl Vllm {
             if self.scratch.scheduled.is_empty() {
                 break;
             }
-            self.launch(sink);
+            let start = self.flights.back().map_or(self.shell.boundary, |flight| flight.end);
+            let end = start + self.price();
+            self.launch(start, end, sink);
         }
         let Some(flight) = self.flights.front() else {
             return if changed || self.awaits_others() { Ok(()) } else { Err(self.stuck()) };
@@ -50,9 +52,7 @@ impl Vllm {
     }
 
     /// The scheduled pass runs after those in flight.
-    fn launch(&mut self, sink: &mut ServeSink<'_>) {
-        let start = self.flights.back().map_or(self.shell.boundary, |flight| flight.end);
-        let end = start + self.price();
+    pub(super) fn launch(&mut self, start: Nanos, end: Nanos, sink: &mut ServeSink<'_>) {
         self.tell_prompts(start, end, sink);
         let mut samples = Vec::with_capacity(self.scratch.scheduled.len());
         for work in &self.scratch.scheduled {
@@ -66,7 +66,7 @@ impl Vllm {
     }
 
     /// A pass is over: what it sampled is known.
-    fn land(&mut self, flight: &Flight, sink: &mut ServeSink<'_>) {
+    pub(super) fn land(&mut self, flight: &Flight, sink: &mut ServeSink<'_>) {
         let holds = self.config.worker_type == WorkerRole::Prefill;
         let (mut finished, mut preempted) = (false, Vec::new());
         for &slot in &flight.samples {

@@ -2,10 +2,12 @@
 //! recompute (spec/engine.md 4 and 6 as overridden by 15 and 16.1).
 //!
 //! `sequence` is a request inside the engine, `schedule` decides what a pass computes, `stretch` advances
-//! passes between which nothing can change, `ahead` schedules a pass while the one before it runs, `reserve` is
-//! for prompts that come from other workers; this file is the pass itself.
+//! passes between which nothing can change, `ahead` schedules a pass while the one before it runs, `ranks` runs
+//! several schedulers in lockstep, `reserve` is for prompts that come from other workers; this file is the pass
+//! itself.
 
 mod ahead;
+mod ranks;
 mod reserve;
 mod schedule;
 mod sequence;
@@ -22,6 +24,7 @@ use crate::shell::{Scheduler, Shell};
 use crate::timing::{Chunk, DecodeBatch, Pass, Pricing};
 use crate::{EngineConfig, WorkerRole};
 use ahead::Flight;
+use ranks::Ranks;
 use schedule::Scheduled;
 use sequence::Sequence;
 
@@ -30,7 +33,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "vllm",
     about: "vLLM V1: chunked prefill, one token budget, prefix caching, preemption by recompute",
     flow: Flow::SourceFirst,
-    build: |seat| Box::new(Vllm::build(seat)),
+    build: |seat| match seat.config.data_parallel_ranks {
+        0 | 1 => Box::new(Vllm::build(seat)),
+        _ => Box::new(Ranks::build(seat)),
+    },
 };
 
 struct Vllm {
@@ -99,6 +105,15 @@ impl Vllm {
 
     /// What the scheduled work costs.
     fn price(&mut self) -> Nanos {
+        let decode = self.form_pass();
+        if self.scratch.chunks.is_empty() && decode.requests == 0 {
+            return Nanos::ZERO;
+        }
+        self.shell.pace.pass(Pass { chunks: &self.scratch.chunks, decode })
+    }
+
+    /// Fills `scratch.chunks` from the scheduled work; the requests that decode beside them.
+    fn form_pass(&mut self) -> DecodeBatch {
         let fused = self.shell.pace.pricing() == Pricing::Fused;
         let decodes_only = self.config.worker_type == WorkerRole::Decode;
         self.scratch.chunks.clear();
@@ -109,14 +124,10 @@ impl Vllm {
                 self.scratch.chunks.push(work.chunk());
             }
         }
-        let decode = match self.config.async_scheduling {
+        match self.config.async_scheduling {
             true => self.scheduled_decodes(),
             false => self.decodes_of_pass(),
-        };
-        if self.scratch.chunks.is_empty() && decode.requests == 0 {
-            return Nanos::ZERO;
         }
-        self.shell.pace.pass(Pass { chunks: &self.scratch.chunks, decode })
     }
 
     /// The requests that decode in the pass at hand. The first token comes out of the prompt's own pass,
