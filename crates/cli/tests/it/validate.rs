@@ -87,6 +87,18 @@ fn report_and_scatter() {
 }
 
 #[test]
+fn the_same_run_gives_the_same_report_and_its_plan_can_be_replayed() {
+    let sandbox = measured();
+    for name in ["a", "b"] {
+        let run = sandbox.run(&format!("validate d --report-json {name}.json --scatter {name}.csv"));
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+    }
+    assert_eq!(sandbox.report("a.json").without_wall(), sandbox.report("b.json").without_wall());
+    assert_eq!(sandbox.read("a.csv"), sandbox.read("b.csv"));
+    assert_eq!(sandbox.replay("--plan a.json").count("/completed_requests"), 3);
+}
+
+#[test]
 fn a_tolerance_decides_the_exit_code() {
     let sandbox = measured();
     let loose = sandbox.run("validate d --tolerance 60");
@@ -132,8 +144,10 @@ fn a_broken_run_is_named_with_its_line() {
         ("  \"max_num_seqs\": 1,\n", "", "d/run.json:8: missing field `max_num_seqs`"),
         ("\"max_num_seqs\": 1,", "\"max_num_seqs\": 1", "d/run.json:7: expected"),
         ("\"data_parallel_size\": 1", "\"data_parallel_size\": 2", "d/run.json: \"data_parallel_size\" is 2"),
-        ("\"num_gpu_blocks\": 101", "\"num_gpu_blocks\": 1", "d/run.json: "),
-        ("\"fixed\"", "\"guess\"", "unknown timing model \"guess\""),
+        ("\"num_gpu_blocks\": 101", "\"num_gpu_blocks\": 1", "d/run.json:10: 1 where 2 or more"),
+        ("\"block_size\": 16}", "\"block_size\": null}", "d/run.json:10: invalid type: null"),
+        ("101", "4294967295", "must be from 1 to 2^32 - 1 tokens"),
+        ("\"fixed\"", "\"guess\"", "d/run.json: unknown timing model \"guess\""),
         (RUN, "[]", "d/run.json:1: "),
         (RUN, "", "d/run.json:1: EOF"),
     ];

@@ -49,7 +49,7 @@ impl Case {
                 .at(dir.display().to_string())
                 .hint("the workload has one Mooncake row per request")
         })?;
-        let schedule = Schedule::read(workload.clone(), run.trace_block_size.get())?;
+        let schedule = Schedule::read(workload.clone(), run.trace_block_size)?;
         let measurements = schedule::find(dir, "measured.csv");
         let measured = measurements.as_ref().map(|path| measured::read(path, &schedule)).transpose()?;
         let plan = run.plan(dir, &schedule)?;

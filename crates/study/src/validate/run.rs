@@ -7,7 +7,8 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use wavetank::{Plan, WorkloadPlan};
 use wavetank_model::{Error, Result};
@@ -26,7 +27,8 @@ pub(super) struct Run {
     pub(super) vllm_version: String,
     engine: Engine,
     kv_cache: Option<KvCache>,
-    pub(super) trace_block_size: NonZeroU32,
+    #[serde(deserialize_with = "two_or_more")]
+    pub(super) trace_block_size: u32,
     model_config: ModelConfig,
     /// A timing model to use instead of the run's own profile.
     timing: Option<TimingConfig>,
@@ -47,8 +49,11 @@ struct Engine {
 
 #[derive(Debug, Deserialize)]
 struct KvCache {
-    num_gpu_blocks: NonZeroU32,
-    block_size: Option<NonZeroU32>,
+    /// One of them is never used: vLLM pads with it.
+    #[serde(deserialize_with = "two_or_more")]
+    num_gpu_blocks: u32,
+    #[serde(deserialize_with = "two_or_more")]
+    block_size: u32,
     enable_prefix_caching: Option<bool>,
 }
 
@@ -59,6 +64,13 @@ struct ModelConfig {
     #[serde(alias = "num_local_experts")]
     num_experts: Option<NonZeroU32>,
     num_experts_per_tok: Option<NonZeroU32>,
+}
+
+fn two_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        number @ (0 | 1) => Err(D::Error::custom(format!("{number} where 2 or more are needed"))),
+        number => Ok(number),
+    }
 }
 
 impl Run {
@@ -93,7 +105,7 @@ impl Run {
             workload: WorkloadPlan::Trace {
                 path: schedule.path.display().to_string(),
                 format: schedule.format.to_owned(),
-                trace_block_size: self.trace_block_size.get(),
+                trace_block_size: self.trace_block_size,
                 clamp_input: false,
             },
             arrival_speedup_ratio: 1.0,
@@ -110,17 +122,15 @@ impl Run {
             sla: Sla::default(),
             warnings: Vec::new(),
         };
-        let place = dir.join("run.json").display().to_string();
-        plan.check().map_err(|error| Error::input(error.to_string()).at(place))?;
+        plan.check().map_err(|error| error.within(dir.join("run.json").display().to_string()))?;
         Ok(plan)
     }
 
     fn engine_config(&self, dir: &Path, schedule: &Schedule) -> EngineConfig {
         let cache = self.kv_cache.as_ref();
-        let block_size = cache.and_then(|cache| cache.block_size).unwrap_or(self.trace_block_size).get();
+        let block_size = cache.map_or(self.trace_block_size, |cache| cache.block_size);
         let num_gpu_blocks = match cache {
-            // vLLM keeps one for padding.
-            Some(cache) => cache.num_gpu_blocks.get() - 1,
+            Some(cache) => cache.num_gpu_blocks - 1,
             None => schedule.blocks(block_size),
         };
         EngineConfig {
