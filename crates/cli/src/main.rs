@@ -26,6 +26,8 @@ enum Verb {
     Replay(Box<cmd::replay::Flags>),
     /// Compare two reports, and fail where one got worse.
     Compare(cmd::compare::Flags),
+    /// Replay a measured run and say how far the simulation is from it.
+    Validate(cmd::validate::Flags),
     /// List formats, engines, routers, queue policies, timing models and their arguments.
     List(cmd::list::Flags),
 }
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Replay(flags) => cmd::replay::run(*flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
+        Verb::Validate(flags) => cmd::validate::run(&flags),
         Verb::List(flags) => cmd::list::run(&flags),
     };
     result.unwrap_or_else(|error| {

@@ -72,6 +72,12 @@ impl Error {
         self
     }
 
+    /// Says where roughly, unless that is known more closely.
+    pub fn within(mut self, place: impl Into<String>) -> Self {
+        self.place.get_or_insert_with(|| place.into());
+        self
+    }
+
     /// Says what to do.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

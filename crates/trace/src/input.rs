@@ -42,7 +42,7 @@ impl Input {
     }
 
     /// Opens it; compression is recognised by its first bytes.
-    pub(crate) fn lines(&self) -> Result<Lines> {
+    pub fn lines(&self) -> Result<Lines> {
         let raw: Box<dyn Read> = match self {
             Self::File(path) => Box::new(open_file(path)?),
             Self::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
@@ -80,7 +80,7 @@ fn broken(name: &str, line: u64, error: io::Error) -> Error {
 }
 
 /// Lines with their numbers, one at a time in one buffer.
-pub(crate) struct Lines {
+pub struct Lines {
     name: String,
     bytes: Box<dyn BufRead>,
     line: Vec<u8>,
@@ -89,7 +89,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Moves to the next line that is not blank. Tells whether there is one.
-    pub(crate) fn next(&mut self) -> Result<bool> {
+    pub fn advance(&mut self) -> Result<bool> {
         loop {
             self.line.clear();
             self.number += 1;
@@ -113,17 +113,17 @@ impl Lines {
     }
 
     /// The line without surrounding white space.
-    pub(crate) fn current(&self) -> &[u8] {
+    pub fn current(&self) -> &[u8] {
         self.line.trim_ascii()
     }
 
     /// The number of the line read last.
-    pub(crate) fn number(&self) -> u64 {
+    pub fn number(&self) -> u64 {
         self.number
     }
 
     /// `file:line` of the line read last.
-    pub(crate) fn place(&self) -> String {
+    pub fn place(&self) -> String {
         format!("{}:{}", self.name, self.number)
     }
 
@@ -144,7 +144,7 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let mut lines = Input::File(path).lines()?;
         let mut all = Vec::new();
-        while lines.next()? {
+        while lines.advance()? {
             let text = String::from_utf8(lines.current().to_vec()).unwrap();
             all.push((lines.number(), text));
         }

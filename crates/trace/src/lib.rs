@@ -8,5 +8,5 @@ pub mod shape;
 pub mod synth;
 mod workload;
 
-pub use input::Input;
+pub use input::{Input, Lines};
 pub use workload::{Loaded, Options, Starts, Survey};

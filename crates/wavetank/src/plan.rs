@@ -138,7 +138,7 @@ impl Plan {
     }
 
     /// The rules about values, whoever wrote them.
-    fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         above_zero("--arrival-speedup-ratio", self.arrival_speedup_ratio)?;
         if !(1e-6..=1e6).contains(&self.arrival_speedup_ratio) {
             return Err(Error::usage("must be from 0.000001 to 1000000").at("--arrival-speedup-ratio"));

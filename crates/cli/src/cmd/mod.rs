@@ -4,3 +4,4 @@ pub(crate) mod compare;
 pub(crate) mod list;
 pub(crate) mod replay;
 mod replay_flags;
+pub(crate) mod validate;

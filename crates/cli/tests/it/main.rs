@@ -11,3 +11,4 @@ mod outputs;
 mod readme;
 mod report;
 mod sandbox;
+mod validate;

@@ -1,6 +1,6 @@
 //! A comparison as a table or as Markdown.
 
-use super::table::{framed, number};
+use super::table::{framed, precise};
 use crate::compare::{Comparison, Row, Side};
 
 /// What is shown unless all metrics are asked for.
@@ -79,11 +79,6 @@ fn cells(row: &Row) -> Vec<String> {
         spread,
         if row.is_noise() { "noise".to_owned() } else { String::new() },
     ]
-}
-
-/// Ratios need more digits than milliseconds.
-fn precise(value: f64) -> String {
-    if value != 0.0 && value.abs() < 1.0 { format!("{value:.4}") } else { number(value) }
 }
 
 fn plan(comparison: &Comparison, bullet: &str) -> String {

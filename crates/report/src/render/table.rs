@@ -81,7 +81,7 @@ pub fn seeds(report: &Value) -> String {
 }
 
 /// A table whose first column is left-justified, the others right.
-pub(super) fn framed(columns: &[&str]) -> Table {
+pub fn framed(columns: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(FRAME).set_header(columns);
     for column in table.column_iter_mut().skip(1) {
@@ -110,6 +110,11 @@ pub fn number(value: f64) -> String {
     }
     let sign = if value < 0.0 { "-" } else { "" };
     format!("{sign}{grouped}.{decimals}")
+}
+
+/// Ratios and short times need more digits.
+pub fn precise(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1.0 { format!("{value:.4}") } else { number(value) }
 }
 
 #[cfg(test)]

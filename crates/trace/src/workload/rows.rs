@@ -32,7 +32,7 @@ impl Rows {
 
     /// The next row; an error carries its place.
     pub(super) fn next(&mut self) -> Result<Option<Checked<'_>>> {
-        if !self.lines.next()? {
+        if !self.lines.advance()? {
             return Ok(None);
         }
         let line = self.lines.number();

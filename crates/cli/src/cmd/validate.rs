@@ -1,0 +1,66 @@
+//! `wavetank validate`: a measured run against its simulation.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use wavetank::{Error, Result};
+use wavetank_report::render;
+use wavetank_study::validate::Case;
+
+use crate::output;
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub(crate) struct Flags {
+    /// A directory with run.json, workload.jsonl[.gz], profile/ and measured.csv.
+    #[arg(value_name = "DIR")]
+    run: PathBuf,
+    /// Exit with 1 if a statistic of TTFT, TPOT or E2E is off by more.
+    #[arg(long, value_name = "PERCENT")]
+    tolerance: Option<f64>,
+    /// Write measured and simulated latencies of every request as CSV.
+    #[arg(long, value_name = "FILE")]
+    scatter: Option<PathBuf>,
+    /// Where the report goes.
+    #[arg(long, value_name = "FILE")]
+    report_json: Option<PathBuf>,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+    if let Some(percent) = flags.tolerance.filter(|percent| !percent.is_finite() || *percent < 0.0) {
+        let message = format!("must be a finite number, 0 or more, not {percent}");
+        return Err(Error::usage(message).at("--tolerance"));
+    }
+    let case = Case::open(&flags.run)?;
+    if flags.tolerance.is_some() && !case.is_measured() {
+        return Err(Error::usage("there is no measured.csv to compare with")
+            .at("--tolerance")
+            .hint(format!("add {}, or leave the flag out", flags.run.join("measured.csv").display())));
+    }
+    keep_apart(flags, case.inputs())?;
+    let validated = case.replay()?;
+    for warning in &validated.warnings {
+        output::complain(&format!("warning: {warning}"));
+    }
+    if let Some(path) = &flags.report_json {
+        output::write(path, |out| render::json::write(&validated.report, out))?;
+    }
+    if let Some(path) = &flags.scatter {
+        output::write(path, |out| validated.scatter(out))?;
+    }
+    output::say(&validated.table())?;
+    let failure = flags.tolerance.and_then(|percent| validated.failure(percent));
+    if let Some(failure) = &failure {
+        output::complain(&format!("failed: {failure}"));
+    }
+    Ok(ExitCode::from(u8::from(failure.is_some())))
+}
+
+/// Refuses output over what was read.
+fn keep_apart(flags: &Flags, inputs: &[PathBuf]) -> Result<()> {
+    let inputs = inputs.iter().map(|path| ("the run", path.as_path()));
+    let outputs = [("--scatter", flags.scatter.as_deref()), ("--report-json", flags.report_json.as_deref())];
+    let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?)));
+    output::keep_apart(&inputs.chain(outputs).collect::<Vec<_>>())
+}
