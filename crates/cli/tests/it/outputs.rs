@@ -254,6 +254,7 @@ fn lists() {
     assert_snapshot!(sandbox.run("list timing -v").stdout, @r"
     timing (timing in the engine arguments)
       fixed       every pass with prompt work adds prefill_ms, every pass with decode work decode_ms
+      kernels     measured kernels of one model on one GPU, summed over layers, with links and host time
       polynomial  the reference's default formulas: prefill by new tokens, decode by cache utilisation
     ");
     let unknown = sandbox.run("list timings");

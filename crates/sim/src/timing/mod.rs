@@ -201,11 +201,11 @@ mod tests {
 
     /// Parameters for rows that cannot do without.
     fn example(entry: &Entry) -> Parameters {
-        let text = match entry.name {
-            "fixed" => r#"{"prefill_ms": 20.0, "decode_ms": 5.0}"#,
-            _ => "{}",
-        };
-        serde_json::from_str(text).unwrap()
+        match entry.name {
+            "fixed" => serde_json::from_str(r#"{"prefill_ms": 20.0, "decode_ms": 5.0}"#).unwrap(),
+            "kernels" => kernels::example(),
+            _ => Map::new(),
+        }
     }
 
     #[test]

@@ -109,6 +109,8 @@ impl Case {
             speedup_ratio: engine.speedup,
             decode_speedup_ratio: engine.decode_speedup,
             preemption_mode: engine.preemption,
+            async_scheduling: false,
+            data_parallel_ranks: 1,
             timing: TimingConfig { name: name.to_owned(), parameters },
             worker_type: WorkerRole::Aggregated,
             transfer: Transfer::default(),

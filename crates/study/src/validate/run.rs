@@ -14,7 +14,7 @@ use wavetank::{Plan, WorkloadPlan};
 use wavetank_model::{Error, Result};
 use wavetank_report::Sla;
 use wavetank_sim::routers::KvConfig;
-use wavetank_sim::timing::{Parameters, TimingConfig};
+use wavetank_sim::timing::{Parameters, Pricing, TimingConfig};
 use wavetank_sim::{EngineConfig, Load};
 
 use super::schedule::Schedule;
@@ -78,24 +78,12 @@ impl Run {
     pub(super) fn read(path: &Path) -> Result<Self> {
         let hint = "a measured run is a directory with run.json, workload.jsonl, profile/ and measured.csv";
         let text = fs::read(path).map_err(|error| Error::io(path, error).hint(hint))?;
-        let run: Self = serde_json::from_slice(&text).map_err(|error| {
+        serde_json::from_slice(&text).map_err(|error| {
             let message = error.to_string();
             let end = message.find(" at line ").unwrap_or(message.len());
             let place = format!("{}:{}", path.display(), error.line());
             Error::input(&message[..end]).at(place).hint(hint).source(error)
-        })?;
-        run.one_rank().map_err(|error| error.at(path.display().to_string()))?;
-        Ok(run)
-    }
-
-    /// Ranks that serve side by side in lockstep are not simulated.
-    fn one_rank(&self) -> Result<()> {
-        match self.engine.data_parallel_size.get() {
-            1 => Ok(()),
-            ranks => Err(Error::unsupported(format!(
-                "\"data_parallel_size\" is {ranks}: data-parallel ranks are not available in this release"
-            ))),
-        }
+        })
     }
 
     /// The plan that simulates the run in `dir` under `schedule`.
@@ -110,7 +98,7 @@ impl Run {
             },
             arrival_speedup_ratio: 1.0,
             simulation: wavetank_sim::Plan {
-                engine: self.engine_config(dir, schedule),
+                engine: self.engine_config(dir, schedule)?,
                 num_workers: 1,
                 decode: None,
                 router_mode: "round_robin".to_owned(),
@@ -126,33 +114,36 @@ impl Run {
         Ok(plan)
     }
 
-    fn engine_config(&self, dir: &Path, schedule: &Schedule) -> EngineConfig {
+    fn engine_config(&self, dir: &Path, schedule: &Schedule) -> Result<EngineConfig> {
         let cache = self.kv_cache.as_ref();
         let block_size = cache.map_or(self.trace_block_size, |cache| cache.block_size);
         let num_gpu_blocks = match cache {
             Some(cache) => cache.num_gpu_blocks - 1,
             None => schedule.blocks(block_size),
         };
-        EngineConfig {
+        let (timing, ranks) = (timing_of(self, dir), self.engine.data_parallel_size.get());
+        Ok(EngineConfig {
             num_gpu_blocks,
             block_size,
             max_num_seqs: Some(self.engine.max_num_seqs.get()),
             max_num_batched_tokens: Some(self.engine.max_num_batched_tokens.get()),
             max_model_len: self.engine.max_model_len.map(NonZeroU32::get),
             enable_prefix_caching: cache.and_then(|cache| cache.enable_prefix_caching).unwrap_or(true),
-            timing: timing_of(self, dir),
+            data_parallel_ranks: ranks,
+            async_scheduling: ranks > 1 || timing.pricing()? == Pricing::Fused,
+            timing,
             ..EngineConfig::default()
-        }
+        })
     }
 }
 
-/// The timing model that `run.json` names, or the default one.
-fn timing_of(run: &Run, _dir: &Path) -> TimingConfig {
-    run.timing.clone().unwrap_or_default()
+/// The timing model that `run.json` names, or the run's own profile.
+fn timing_of(run: &Run, dir: &Path) -> TimingConfig {
+    let kernels = || TimingConfig { name: "kernels".to_owned(), parameters: kernel_parameters(run, dir) };
+    run.timing.clone().unwrap_or_else(kernels)
 }
 
 /// What a timing model of kernel profiles needs to know.
-#[cfg_attr(not(test), expect(dead_code, reason = "no timing model reads kernel profiles yet"))]
 fn kernel_parameters(run: &Run, dir: &Path) -> Parameters {
     let (engine, model) = (&run.engine, &run.model_config);
     let mut parameters = Map::new();
@@ -188,6 +179,5 @@ mod tests {
         let expected = serde_json::json!({"path": "d/profile", "layers": 48, "hidden": 2048, "tp": 2,
             "max_num_seqs": 128, "experts": 128, "experts_per_token": 8, "ranks": 4});
         assert_eq!(Value::Object(kernel_parameters(&run, Path::new("d"))), expected);
-        assert!(run.one_rank().unwrap_err().to_string().contains("\"data_parallel_size\" is 2"));
     }
 }
