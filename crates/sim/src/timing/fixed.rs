@@ -11,6 +11,7 @@ use super::{DecodeBatch, Entry, Pass, PassTime, PrefillBatch, Pricing, Timing, c
 pub(super) const ENTRY: Entry = Entry {
     name: "fixed",
     about: "every pass with prompt work adds prefill_ms, every pass with decode work decode_ms",
+    argument: None,
     build: |parameters| Ok(Rc::new(configure::<Fixed>(ENTRY.name, parameters)?.checked()?)),
 };
 

@@ -13,6 +13,7 @@ use super::{DecodeBatch, Entry, Pass, PassTime, PrefillBatch, Pricing, Timing, c
 pub(super) const ENTRY: Entry = Entry {
     name: "polynomial",
     about: "the reference's default formulas: prefill by new tokens, decode by cache utilisation",
+    argument: None,
     build: |parameters| {
         configure::<Config>(ENTRY.name, parameters)?;
         Ok(Rc::new(Polynomial))
