@@ -7,6 +7,7 @@ mod bench;
 mod ci;
 mod parity;
 mod process;
+mod profiles;
 mod tally;
 mod tidy;
 
@@ -44,6 +45,7 @@ const COMMANDS: &[Chore] = &[
     Chore { name: "bless", about: "rewrite snapshots and README output from this tree", run: bless },
     Chore { name: "bench", about: "bench NAME [--reps N] [--peer] [--record]: measure", run: bench::run },
     Chore { name: "examples", about: "write examples/ again", run: examples },
+    Chore { name: "profiles", about: "write the built-in timing profiles again", run: profiles::run },
     Chore {
         name: "measure",
         about: "measure -- CMD...: cost of one command, as JSON",

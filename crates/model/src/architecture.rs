@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use crate::{Error, Result};
 
 /// The shape of a model, as its `config.json` says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Architecture {
     /// Its name on Hugging Face.
     pub name: String,

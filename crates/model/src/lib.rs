@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 
+mod accelerator;
 mod architecture;
 mod error;
 mod event;
@@ -15,6 +16,7 @@ mod request;
 mod rng;
 mod units;
 
+pub use accelerator::{Accelerator, accelerator, accelerators};
 pub use architecture::{Architecture, Experts, Latent, model, models};
 pub use error::{Error, ErrorKind, Result};
 pub use event::{HandoffTimes, RejectReason, ServeEvent, ServeSink, Sink};

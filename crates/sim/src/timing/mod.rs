@@ -1,14 +1,19 @@
 //! How long a pass takes: one file per timing model, one row each in [`ALL`].
 
 mod fixed;
+mod grid;
 mod kernels;
+mod npz;
 mod polynomial;
+mod roofline;
 
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wavetank_model::{Described, Error, Result, find};
+
+pub use grid::{BuiltIn, Profile, profiles};
 
 /// What one request computes in a pass beyond the token sampled last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +99,20 @@ pub trait Timing {
 
     /// Milliseconds of consecutive passes that only decode: pass `i` of the run is `first.after(i)`.
     fn decode_run_ms(&self, first: DecodeBatch, out: &mut [f64]);
+
+    /// How far what was priced so far was measured; `None` for a model that measures nothing.
+    fn coverage(&self) -> Option<Coverage> {
+        None
+    }
+}
+
+/// Passes that a measured model priced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// All of them.
+    pub passes: u64,
+    /// Those with more tokens, requests or context than any that was measured.
+    pub extrapolated: u64,
 }
 
 /// The prompt work of one pass as batch means, rounded down, as the reference's formulas take it.
@@ -145,6 +164,8 @@ pub struct Entry {
     pub about: &'static str,
     /// How it prices a pass.
     pub pricing: Pricing,
+    /// The parameter that is meant by a value without a key; `None` if there is no such.
+    pub argument: Option<&'static str>,
     /// Builds the model from its parameters.
     pub build: fn(&Parameters) -> Result<Rc<dyn Timing>>,
 }
@@ -159,7 +180,8 @@ impl Described for Entry {
 }
 
 /// Every timing model, alphabetical. `wavetank list timing` prints this table.
-pub const ALL: &[Entry] = &[fixed::ENTRY, kernels::ENTRY, polynomial::ENTRY];
+pub const ALL: &[Entry] =
+    &[fixed::ENTRY, grid::ENTRY, kernels::ENTRY, npz::ENTRY, polynomial::ENTRY, roofline::ENTRY];
 
 /// A row of [`ALL`] and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -201,11 +223,15 @@ mod tests {
 
     /// Parameters for rows that cannot do without.
     fn example(entry: &Entry) -> Parameters {
-        match entry.name {
-            "fixed" => serde_json::from_str(r#"{"prefill_ms": 20.0, "decode_ms": 5.0}"#).unwrap(),
-            "kernels" => kernels::example(),
-            _ => Map::new(),
-        }
+        let text = match entry.name {
+            "fixed" => r#"{"prefill_ms": 20.0, "decode_ms": 5.0}"#,
+            "grid" => r#"{"profile": "llama31-8b-h200-tp1-bf16"}"#,
+            "kernels" => return kernels::example(),
+            "npz" => concat!(r#"{"path": ""#, env!("CARGO_MANIFEST_DIR"), r#"/tests/profile.npz"}"#),
+            "roofline" => r#"{"model": "llama-3.1-8b", "gpu": "h200"}"#,
+            _ => "{}",
+        };
+        serde_json::from_str(text).unwrap()
     }
 
     #[test]

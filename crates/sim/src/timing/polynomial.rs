@@ -14,6 +14,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "polynomial",
     about: "the reference's default formulas: prefill by new tokens, decode by cache utilisation",
     pricing: Pricing::Parts,
+    argument: None,
     build: |parameters| {
         configure::<Config>(ENTRY.name, parameters)?;
         Ok(Rc::new(Polynomial))

@@ -23,6 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "kernels",
     about: "measured kernels of one model on one GPU, summed over layers, with links and host time",
     pricing: Pricing::Fused,
+    argument: Some("path"),
     build: |parameters| Ok(Rc::new(Kernels::read(&configure(ENTRY.name, parameters)?)?)),
 };
 
