@@ -11,6 +11,7 @@ mod handoff;
 mod links;
 mod pace;
 mod plan;
+mod provenance;
 pub mod queues;
 pub mod routers;
 mod shell;
@@ -23,4 +24,5 @@ pub use plan::{
     ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Plan, PreemptionMode, SchedulePolicy,
     SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole,
 };
+pub use provenance::Provenance;
 pub use world::{Outcome, run};

@@ -4,6 +4,8 @@ mod exchange;
 
 use std::collections::BTreeMap;
 use std::iter;
+use std::ops::Add;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Change;
@@ -16,11 +18,12 @@ use crate::arrivals::Arrivals;
 use crate::engines::{Engine, Flow, Horizon, Job, Seat, Signal, Work};
 use crate::handoff::Handoffs;
 use crate::routers::{Fleet, KvConfig, Needs, Placement, Router};
+use crate::timing::Timing;
 use crate::wakes::Wakes;
-use crate::{Plan, engines, routers};
+use crate::{Plan, Provenance, engines, routers};
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Whether it was stopped before its end.
     pub interrupted: bool,
@@ -28,6 +31,8 @@ pub struct Outcome {
     pub work: Vec<Work>,
     /// The end of the last pass.
     pub end: Nanos,
+    /// Where the time of the passes came from, if a measured model gave it.
+    pub provenance: Option<Provenance>,
 }
 
 impl Outcome {
@@ -75,6 +80,8 @@ struct World<'r, 's> {
     arrivals: Arrivals<'r>,
     router: Box<dyn Router>,
     workers: Vec<Box<dyn Engine>>,
+    /// One per pool.
+    timings: Vec<Rc<dyn Timing>>,
     /// Workers from this number on decode what the others prefill.
     prefill_workers: u32,
     sink: &'r mut ServeSink<'s>,
@@ -121,10 +128,11 @@ impl<'r, 's> World<'r, 's> {
         let config = KvConfig { router_track_active_blocks: tracks, ..plan.router_config.clone() };
         let fleet = Fleet { workers, engine, config: &config, seed: plan.seed };
         let router = routers::build(&plan.router_mode, &fleet)?;
-        let mut workers: Vec<Box<dyn Engine>> = Vec::new();
+        let (mut workers, mut timings): (Vec<Box<dyn Engine>>, _) = (Vec::new(), Vec::new());
         let decode = plan.decode.as_ref().map(|pool| (&pool.engine, pool.num_workers));
         for (config, count) in iter::once((engine, plan.num_workers)).chain(decode) {
             let timing = config.timing.build()?;
+            timings.push(Rc::clone(&timing));
             for _ in 0..count {
                 let worker = WorkerId(workers.len() as u32);
                 workers.push(engines::build(Seat { worker, config, timing: &timing })?);
@@ -148,6 +156,7 @@ impl<'r, 's> World<'r, 's> {
             router,
             prefill_workers: plan.num_workers,
             workers,
+            timings,
             sink,
             arrived: 0,
             queued: BTreeMap::new(),
@@ -386,6 +395,7 @@ impl<'r, 's> World<'r, 's> {
             interrupted,
             work: self.workers.iter().map(|worker| worker.work()).collect(),
             end: self.workers.iter().map(|worker| worker.boundary()).max().unwrap_or_default(),
+            provenance: self.timings.iter().filter_map(|timing| timing.provenance()).reduce(Add::add),
         }
     }
 }

@@ -14,6 +14,7 @@ mod replay;
 mod router_args;
 mod seeds;
 mod sglang_args;
+pub mod timing_note;
 mod verdict;
 
 pub use args::ReplayArgs;

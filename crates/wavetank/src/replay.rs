@@ -9,7 +9,7 @@ use wavetank_report::{Records, Serving, Summary, WorkerShare};
 use wavetank_sim::{Load, Outcome};
 use wavetank_trace::{Input, Loaded, Options, Starts, requests};
 
-use crate::{Plan, WorkloadPlan};
+use crate::{Plan, WorkloadPlan, timing_note};
 
 /// The version of the report's layout.
 const SCHEMA_VERSION: u32 = 1;
@@ -132,6 +132,9 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
     set("counts", Value::Object(counts(summary, run)));
     set("warnings", json!(warnings));
     set("attribution", summary.attribution.json());
+    if let Some(provenance) = &run.outcome.provenance {
+        set("timing", timing_note::json(provenance));
+    }
     let whole = summary.counts.in_flight() == 0 && run.expected == summary.counts.arrived;
     set("partial", json!(run.outcome.interrupted || !whole));
     set("wall", wall(summary, run.wall_seconds));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use wavetank::{Error, Observer, Plan, ReplayArgs, Replayed, Result, replay, replay_seeds};
+use wavetank::{Error, Observer, Plan, ReplayArgs, Replayed, Result, replay, replay_seeds, timing_note};
 use wavetank_report::render;
 
 use super::replay_flags::ReplayFlags;
@@ -126,8 +126,9 @@ fn explain(replayed: &Replayed, verbose: bool) {
 fn summary(replayed: &Replayed, report: &Path) -> String {
     let numbers = &replayed.summary;
     let title = if replayed.outcome.interrupted { "wavetank replay (partial)" } else { "wavetank replay" };
+    let timing = replayed.outcome.provenance.as_ref().map(timing_note::line).unwrap_or_default();
     format!(
-        "{title}\n{}\n{}Wall Time (ms): {:.2}\nPrefix Cache Reused Ratio: {:.4}\n\
+        "{title}\n{}\n{}{timing}Wall Time (ms): {:.2}\nPrefix Cache Reused Ratio: {:.4}\n\
          First Admission Prefix Cache Reused Ratio: {:.4}\nSaved full report to: {}\n",
         render::table::serving(numbers),
         render::table::bottleneck(numbers) + &render::table::seeds(&replayed.report),

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wavetank_model::{Described, Error, Result, find};
 
+use crate::provenance::Provenance;
+
 pub use grid::{BuiltIn, Profile, profiles};
 
 /// What one request computes in a pass beyond the token sampled last.
@@ -100,19 +102,11 @@ pub trait Timing {
     /// Milliseconds of consecutive passes that only decode: pass `i` of the run is `first.after(i)`.
     fn decode_run_ms(&self, first: DecodeBatch, out: &mut [f64]);
 
-    /// How far what was priced so far was measured; `None` for a model that measures nothing.
-    fn coverage(&self) -> Option<Coverage> {
+    /// Where the time it gave so far came from; `None` for a formula. Passes that were priced ahead and never
+    /// run count too.
+    fn provenance(&self) -> Option<Provenance> {
         None
     }
-}
-
-/// Passes that a measured model priced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Coverage {
-    /// All of them.
-    pub passes: u64,
-    /// Those with more tokens, requests or context than any that was measured.
-    pub extrapolated: u64,
 }
 
 /// The prompt work of one pass as batch means, rounded down, as the reference's formulas take it.

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use wavetank::Plan;
+use wavetank::{Plan, timing_note};
 use wavetank_model::{Error, Result};
 use wavetank_sim::Outcome;
 
@@ -90,11 +90,13 @@ impl Case {
             "metrics": comparison.json(),
             "worst": comparison.worst().map(|cell| json!({ "name": cell.name(), "error": cell.error() })),
             "counts": counts(&times, &outcome),
+            "timing": outcome.provenance.as_ref().map(timing_note::json),
             "warnings": warnings,
             "wall": { "wall_time_ms": wall_ms },
         });
         let unserved = times.unserved();
-        Ok(Validated { case: self, comparison, simulated, unserved, report, warnings, wall_ms })
+        let timing = outcome.provenance.as_ref().map(timing_note::line).unwrap_or_default();
+        Ok(Validated { timing, case: self, comparison, simulated, unserved, report, warnings, wall_ms })
     }
 }
 
@@ -134,6 +136,8 @@ pub struct Validated {
     /// What a reader of the numbers must know.
     pub warnings: Vec<String>,
     wall_ms: f64,
+    /// How sure the times are.
+    timing: String,
 }
 
 impl Validated {
@@ -146,13 +150,14 @@ impl Validated {
         };
         format!(
             "wavetank validate: {} on {}, vLLM {}, {} requests, timing {}\n{}\n\
-             {worst}Wall Time (ms): {:.2}\n",
+             {worst}{}Wall Time (ms): {:.2}\n",
             run.model,
             run.hardware,
             run.vllm_version,
             schedule.len(),
             plan.simulation.engine.timing.name,
             table::comparison(&self.comparison),
+            self.timing,
             self.wall_ms,
         )
     }

@@ -11,16 +11,14 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 
 use serde::Deserialize;
 use wavetank_model::{Error, Result};
 
-use super::{
-    Chunk, Coverage, DecodeBatch, Entry, Pass, PassTime, Pricing, Timing, configure, decode_part_ms,
-};
+use super::{Chunk, DecodeBatch, Entry, Pass, PassTime, Pricing, Timing, configure, decode_part_ms};
+use crate::provenance::{Ledger, Provenance};
 use profile::{A_DAY_MS, Compiled, Tables};
 pub use profile::{BuiltIn, Profile, profiles};
 
@@ -62,7 +60,7 @@ impl Config {
         if !(0.0..=A_DAY_MS).contains(&host_ms) {
             return Err(Error::usage("timing model \"grid\": \"host_ms\" must be from 0 to a day"));
         }
-        Ok(Grid { tables: tables.compile(), host_ms, coverage: Cell::default() })
+        Ok(Grid { tables: tables.compile(), host_ms, ledger: Ledger::default() })
     }
 }
 
@@ -91,7 +89,7 @@ fn read(path: &Path) -> Result<(Tables, f64)> {
 struct Grid {
     tables: Compiled,
     host_ms: f64,
-    coverage: Cell<Coverage>,
+    ledger: Ledger,
 }
 
 impl Grid {
@@ -101,12 +99,13 @@ impl Grid {
         self.tables.token.at(tokens) + self.tables.sequence.at(requests) + self.host_ms
     }
 
-    /// Counts passes; a run is beyond the tables when its last pass is.
-    fn count(&self, passes: usize, beyond: bool) {
-        let Coverage { passes: before, extrapolated } = self.coverage.get();
-        let passes = passes as u64;
-        let extrapolated = extrapolated + if beyond { passes } else { 0 };
-        self.coverage.set(Coverage { passes: before + passes, extrapolated });
+    /// Notes `passes` passes of `total_ms` each, of which the tables miss `error_ms`.
+    fn note(&self, passes: usize, total_ms: f64, error_ms: f64, beyond: bool) {
+        let tables_ms = total_ms - self.host_ms;
+        let (interpolated_ms, extrapolated_ms) = if beyond { (0.0, tables_ms) } else { (tables_ms, 0.0) };
+        let fitted_ms = self.host_ms;
+        let entry = Provenance { total_ms, interpolated_ms, extrapolated_ms, fitted_ms, error_ms };
+        self.ledger.enter(entry.times(passes));
     }
 
     /// Attention of prompts: each for itself, but the kernel starts once.
@@ -137,6 +136,10 @@ impl Timing for Grid {
         let decodes = u64::from(requests);
         let mut ms =
             self.plain_ms(tokens + decodes, parts + decodes) + self.prefill_attention_ms(pass.chunks);
+        let mut error_ms = self.tables.token.error(tokens + decodes);
+        for chunk in pass.chunks.iter().filter(|chunk| chunk.tokens > 0) {
+            error_ms += self.tables.prefill.error(chunk.tokens.into(), chunk.context.into());
+        }
         let mut beyond = tokens + decodes > self.tables.token.last()
             || pass
                 .chunks
@@ -146,8 +149,9 @@ impl Timing for Grid {
             let length = kv_tokens as f64 / f64::from(requests);
             ms += self.tables.decode.at(f64::from(requests), length);
             beyond |= self.tables.decode.is_beyond(f64::from(requests), length);
+            error_ms += self.tables.decode.error(f64::from(requests), length);
         }
-        self.count(1, beyond);
+        self.note(1, ms, error_ms, beyond);
         PassTime { prompt_ms: ms, decode_ms: 0.0 }
     }
 
@@ -158,10 +162,13 @@ impl Timing for Grid {
         let plain_ms = self.plain_ms(requests, requests);
         let decode = &self.tables.decode;
         decode.line(f64::from(first.requests)).fill(plain_ms, length, out);
-        self.count(out.len(), decode.is_beyond(f64::from(first.requests), length(out.len() as u32)));
+        let (batch, middle) = (f64::from(first.requests), out.len() / 2);
+        let beyond = decode.is_beyond(batch, length(out.len() as u32));
+        let error_ms = self.tables.token.error(requests) + decode.error(batch, length(middle as u32));
+        self.note(out.len(), out[middle], error_ms, beyond);
     }
 
-    fn coverage(&self) -> Option<Coverage> {
-        Some(self.coverage.get())
+    fn provenance(&self) -> Option<Provenance> {
+        Some(self.ledger.total())
     }
 }

@@ -1,6 +1,8 @@
 //! Measured curves and surfaces in the form a pass is priced from: linear between points and beyond them,
 //! found without a search.
 
+use crate::provenance::left_out;
+
 /// Points of an axis, ascending, two or more, and which interval a position falls into.
 pub(super) struct Axis {
     points: Vec<f64>,
@@ -59,6 +61,8 @@ impl Axis {
 /// A curve over whole numbers, one value each.
 pub(super) struct Curve {
     values: Vec<f64>,
+    /// By how much the measured point before each is missed by its neighbours.
+    errors: Vec<f32>,
     slope: f64,
 }
 
@@ -74,7 +78,9 @@ impl Curve {
         };
         let slope =
             (value(last) - value(points[points.len() - 2])) / f64::from(last - points[points.len() - 2]);
-        Self { values: (0..=last).map(value).collect(), slope }
+        let missed = left_out(&[0.0], &axis.points, |_, at| values[at]);
+        let error = |at: u32| missed[axis.interval(f64::from(at))] as f32;
+        Self { values: (0..=last).map(value).collect(), errors: (0..=last).map(error).collect(), slope }
     }
 
     /// The value at `at`.
@@ -84,6 +90,11 @@ impl Curve {
             Some(&value) => value,
             None => self.values[self.values.len() - 1] + self.slope * (at - self.last()) as f64,
         }
+    }
+
+    /// By how much the measured point at or before `at` is missed when it is left out.
+    pub(super) fn error(&self, at: u64) -> f64 {
+        self.errors[(at as usize).min(self.errors.len() - 1)].into()
     }
 
     /// The last measured position.
@@ -97,13 +108,18 @@ pub(super) struct Surface {
     rows: Axis,
     columns: Axis,
     values: Vec<f64>,
+    /// By how much each value is missed by its neighbours.
+    errors: Vec<f64>,
 }
 
 impl Surface {
     /// The surface through `values`, row by row.
     pub(super) fn of(rows: &[u32], columns: &[u32], values: Vec<f64>) -> Self {
         assert_eq!(values.len(), rows.len() * columns.len(), "checked by the profile");
-        Self { rows: Axis::of(rows), columns: Axis::of(columns), values }
+        let (rows, columns) = (Axis::of(rows), Axis::of(columns));
+        let width = columns.points.len();
+        let errors = left_out(&rows.points, &columns.points, |row, column| values[row * width + column]);
+        Self { rows, columns, values, errors }
     }
 
     /// The value at a row and a column; not below 0.
@@ -120,6 +136,11 @@ impl Surface {
     pub(super) fn line(&self, row: f64) -> Line<'_> {
         let interval = self.rows.interval(row);
         Line { surface: self, row: interval, share: self.rows.share(interval, row) }
+    }
+
+    /// By how much the measured point at or before a position is missed when it is left out.
+    pub(super) fn error(&self, row: f64, column: f64) -> f64 {
+        self.errors[self.rows.interval(row) * self.columns.points.len() + self.columns.interval(column)]
     }
 
     /// Whether a position is beyond the measured ones.

@@ -189,10 +189,13 @@ fn more_work_takes_no_less_time() {
 }
 
 #[test]
-fn passes_beyond_the_tables_are_counted() {
+fn time_beyond_the_tables_is_told_apart() {
     let grid = built(Some("llama31-8b-h200-tp1-bf16"), None);
-    for shape in [[1, 100, 0, 0, 0], [1, 40_000, 0, 0, 0], [0, 0, 0, 8, 100], [0, 0, 0, 600, 100]] {
-        priced(&grid, shape);
-    }
-    assert_eq!(grid.coverage(), Some(Coverage { passes: 4, extrapolated: 2 }));
+    let [near, far] = [[[1, 100, 0, 0, 0], [0, 0, 0, 8, 100]], [[1, 40_000, 0, 0, 0], [0, 0, 0, 600, 100]]]
+        .map(|shapes| shapes.map(|shape| priced(&grid, shape)).iter().sum::<f64>());
+    let found = grid.provenance().unwrap();
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-9 * b;
+    assert!(close(found.total_ms, near + far), "{found:?}");
+    assert!(close(found.extrapolated_ms, far - 2.0 * grid.host_ms), "{found:?}");
+    assert!(close(found.fitted_ms, 4.0 * grid.host_ms) && found.error_ms > 0.0, "{found:?}");
 }

@@ -10,6 +10,7 @@ use wavetank_model::Result;
 
 use super::axis::{Axis, lerp};
 use super::table::Table;
+use crate::provenance::left_out;
 
 type Cell = (u32, u32, u32, u32);
 
@@ -32,6 +33,8 @@ struct Grid2 {
     rows: Axis,
     columns: Axis,
     times: Vec<f64>,
+    /// By how much each is missed by its neighbours.
+    errors: Vec<f64>,
 }
 
 impl Grid2 {
@@ -42,7 +45,10 @@ impl Grid2 {
                 times.push(cell(row, column)?);
             }
         }
-        Ok(Self { rows: Axis::of(rows), columns: Axis::of(columns), times })
+        let (rows, columns) = (Axis::of(rows), Axis::of(columns));
+        let width = columns.len();
+        let errors = left_out(rows.points(), columns.points(), |row, column| times[row * width + column]);
+        Ok(Self { rows, columns, times, errors })
     }
 
     /// The columns at `row`, between its neighbours.
@@ -54,12 +60,27 @@ impl Grid2 {
         out.extend(low.iter().zip(high).map(|(&low, &high)| lerp(low, high, part)));
     }
 
+    fn reading(&self, row: f64, column: f64) -> Reading {
+        let ((i, _), (j, _)) = (self.rows.locate(row), self.columns.locate(column));
+        let beyond = self.rows.is_beyond(row) || self.columns.is_beyond(column);
+        Reading { error_us: self.errors[i * self.columns.len() + j], beyond }
+    }
+
     fn at(&self, row: f64, column: f64) -> f64 {
         let ((i, f), (j, g)) = (self.rows.locate(row), self.columns.locate(column));
         let width = self.columns.len();
         let across = |row: usize| lerp(self.times[row * width + j], self.times[row * width + j + 1], g);
         lerp(across(i), across(i + 1), f)
     }
+}
+
+/// How sure a time is that was read from a table.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    /// By how much the measured point before it is missed by its neighbours.
+    pub(super) error_us: f64,
+    /// Whether it lies beyond the measured points.
+    pub(super) beyond: bool,
 }
 
 /// Context over which a prefill's slope is taken to go below none.
@@ -162,6 +183,21 @@ impl Attention {
         }
         let (none, some) = (at(0.0), at(SLOPE_CONTEXT));
         (none + (some - none) * context / SLOPE_CONTEXT).max(LEAST_PREFILL * none)
+    }
+
+    /// How sure [`Self::step_us`] is.
+    pub(super) fn reading(&self, chunk: f64, context: f64, batch: f64, length: f64) -> Reading {
+        if chunk == 0.0 {
+            return self.decode.reading(batch, length);
+        }
+        let alone = self.prefill.reading(chunk, context.max(0.0));
+        if batch == 0.0 {
+            return alone;
+        }
+        // The mixed table is as fine as the two others along their axes: its error is taken from them.
+        let beside = self.decode.reading(batch, length);
+        let beyond = alone.beyond || self.batches.is_beyond(batch) || self.lengths.is_beyond(length);
+        Reading { error_us: alone.error_us + beside.error_us, beyond }
     }
 
     fn mixed_us(&self, chunk: f64, context: f64, batch: f64, length: f64) -> f64 {

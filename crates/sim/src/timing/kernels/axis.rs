@@ -17,6 +17,15 @@ impl Axis {
         self.0[at]
     }
 
+    pub(super) fn points(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// Whether `value` is beyond the last point.
+    pub(super) fn is_beyond(&self, value: f64) -> bool {
+        self.0.last().is_some_and(|&last| value > last)
+    }
+
     /// The point below `value` and how far it is to the next one: beyond the last point the last interval goes
     /// on, below the first one nothing changes.
     pub(super) fn locate(&self, value: f64) -> (usize, f64) {

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use wavetank_model::{Error, Result};
 
 use super::{Chunk, DecodeBatch, Entry, Pass, PassTime, Pricing, Timing, configure};
-use attention::Attention;
+use crate::provenance::{Ledger, Provenance};
+use attention::{Attention, Reading};
 use axis::lerp;
 use table::Table;
 
@@ -110,6 +111,7 @@ struct Kernels {
     skew: Vec<(u32, f64)>,
     /// By tokens and experts in use.
     experts: Vec<(u32, Vec<(u32, f64)>)>,
+    ledger: Ledger,
 }
 
 impl Kernels {
@@ -131,6 +133,7 @@ impl Kernels {
             attention: Attention::read(&Table::read(folder, "attention")?)?,
             skew: skew(&Table::read(folder, "skew")?)?,
             experts,
+            ledger: Ledger::default(),
             config: Config { path: config.path.clone(), ..*config },
         })
     }
@@ -156,11 +159,39 @@ impl Kernels {
         let beyond = f64::from(padded) / last as f64;
         let dense = self.dense_us[(padded as usize).min(last)] * beyond.max(1.0);
         let heads = self.sequence_us[(sequences as usize).min(self.sequence_us.len() - 1)];
-        let collectives = match self.config.tp {
+        dense + heads + self.collectives_us(padded)
+    }
+
+    /// The exchange between the GPUs of a rank.
+    fn collectives_us(&self, padded: u32) -> f64 {
+        match self.config.tp {
             1 => 0.0,
             _ => f64::from(2 * self.config.layers + 1) * self.config.link.all_reduce_us(self.bytes(padded)),
-        };
-        dense + heads + collectives
+        }
+    }
+
+    /// Notes `passes` passes of `total_us`, whose attention reads the tables as `reading` says.
+    fn note(&self, passes: usize, total_us: f64, tokens: u32, reading: Reading) {
+        let padded = self.padded(tokens);
+        let fitted_us = self.host_us(tokens) + self.collectives_us(padded);
+        let tables_ms = (total_us - fitted_us) / 1e3;
+        let beyond = reading.beyond || padded as usize >= self.dense_us.len();
+        let (interpolated_ms, extrapolated_ms) = if beyond { (0.0, tables_ms) } else { (tables_ms, 0.0) };
+        let error_ms = f64::from(self.config.layers) * reading.error_us / 1e3;
+        let (total_ms, fitted_ms) = (total_us / 1e3, fitted_us / 1e3);
+        let entry = Provenance { total_ms, interpolated_ms, extrapolated_ms, fitted_ms, error_ms };
+        self.ledger.enter(entry.times(passes));
+    }
+
+    /// How sure the attention of a pass is.
+    fn reading(&self, pass: &Pass<'_>) -> Reading {
+        let (tokens, context) = together(pass.chunks);
+        let batch = f64::from(pass.decode.requests);
+        let mean = if batch > 0.0 { pass.decode.kv_tokens as f64 / batch } else { 0.0 };
+        match tokens + batch > 0.0 {
+            true => self.attention.reading(tokens, context, batch, mean),
+            false => Reading::default(),
+        }
     }
 
     /// Bytes of the activations of `tokens`.
@@ -187,16 +218,13 @@ impl Kernels {
     }
 
     fn attention_us(&self, chunks: &[Chunk], decode: DecodeBatch) -> f64 {
-        let (tokens, work) = chunks.iter().fold((0.0, 0.0), |(tokens, work), chunk| {
-            let new = f64::from(chunk.tokens);
-            (tokens + new, work + new * (f64::from(chunk.context) + new / 2.0))
-        });
+        let (tokens, context) = together(chunks);
         let batch = f64::from(decode.requests);
         if tokens == 0.0 {
             return if decode.requests == 0 { 0.0 } else { self.decode_us(decode) };
         }
         let mean = if decode.requests == 0 { 0.0 } else { decode.kv_tokens as f64 / batch };
-        self.attention.step_us(tokens, work / tokens - tokens / 2.0, batch, mean)
+        self.attention.step_us(tokens, context, batch, mean)
     }
 
     fn decode_us(&self, decode: DecodeBatch) -> f64 {
@@ -237,6 +265,17 @@ impl Kernels {
     }
 }
 
+/// Several chunks as one: their tokens, and the context that gives one chunk of them the same work.
+fn together(chunks: &[Chunk]) -> (f64, f64) {
+    let (mut tokens, mut work) = (0.0, 0.0);
+    for chunk in chunks {
+        let new = f64::from(chunk.tokens);
+        tokens += new;
+        work += new * (f64::from(chunk.context) + new / 2.0);
+    }
+    if tokens == 0.0 { (0.0, 0.0) } else { (tokens, work / tokens - tokens / 2.0) }
+}
+
 /// Tokens of a pass; a rank without work runs one.
 fn tokens_of(pass: &Pass<'_>) -> u32 {
     let prompts: u32 = pass.chunks.iter().map(|chunk| chunk.tokens).sum();
@@ -255,7 +294,11 @@ impl Timing for Kernels {
         let slowest = ranks.iter().map(|pass| self.local_us(pass, padded(pass))).fold(0.0, f64::max);
         let tokens = ranks.iter().map(padded).sum();
         let shared = f64::from(self.config.layers) * self.experts_us(tokens);
-        (slowest + shared + self.host_us(most)) / 1e3
+        let total_us = slowest + shared + self.host_us(most);
+        if let Some(longest) = ranks.iter().max_by_key(|pass| tokens_of(pass)) {
+            self.note(1, total_us, most, self.reading(longest));
+        }
+        total_us / 1e3
     }
 
     fn decode_run_ms(&self, first: DecodeBatch, out: &mut [f64]) {
@@ -265,9 +308,16 @@ impl Timing for Kernels {
         let rest =
             self.dense_part_us(padded, tokens) + layers * self.experts_us(padded) + self.host_us(tokens);
         self.decode_attention(first, out);
-        for ms in out {
+        for ms in out.iter_mut() {
             *ms = (rest + layers * *ms) / 1e3;
         }
+        let middle = out.len() / 2;
+        let pass = Pass { chunks: &[], decode: first.after(middle as u32) };
+        self.note(out.len(), out[middle] * 1e3, tokens, self.reading(&pass));
+    }
+
+    fn provenance(&self) -> Option<Provenance> {
+        Some(self.ledger.total())
     }
 }
 
