@@ -45,6 +45,8 @@ pub struct ReplayArgs {
     pub prefill_engine_args: Option<String>,
     pub decode_engine_args: Option<String>,
     pub router_config: Option<String>,
+    /// `--timing`.
+    pub timing: Option<String>,
     pub router_policy_config: Option<PathBuf>,
     pub model_name: Option<String>,
     pub planner_config: Option<String>,

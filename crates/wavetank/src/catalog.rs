@@ -1,6 +1,6 @@
 //! Every table of choices, for `wavetank list`.
 
-use wavetank_model::{Described, Error, Result, models};
+use wavetank_model::{Described, Error, Result, accelerators, models};
 use wavetank_sim::{engines, queues, routers, timing};
 use wavetank_trace::requests;
 
@@ -39,12 +39,22 @@ fn model_rows() -> Vec<Choice> {
     models().iter().map(|model| Choice { name: &model.name, about: model.about() }).collect()
 }
 
+fn gpu_rows() -> Vec<Choice> {
+    accelerators().iter().map(|gpu| Choice { name: &gpu.name, about: gpu.about() }).collect()
+}
+
+fn profile_rows() -> Vec<Choice> {
+    timing::profiles().iter().map(|row| Choice { name: row.name, about: &row.about }).collect()
+}
+
 /// Every kind, alphabetical.
 pub const KINDS: &[Kind] = &[
     Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(engine_args::KEYS) },
     Kind { name: "engines", about: "engine_type in the engine arguments", rows: || rows(engines::ALL) },
     Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
+    Kind { name: "gpus", about: "gpu in the engine arguments and of roofline", rows: gpu_rows },
     Kind { name: "models", about: "model in the engine arguments", rows: model_rows },
+    Kind { name: "profiles", about: "--timing grid:NAME", rows: profile_rows },
     Kind {
         name: "queues",
         about: "router_queue_policy in the router configuration",
@@ -57,7 +67,11 @@ pub const KINDS: &[Kind] = &[
         about: "keys of sglang in the engine arguments",
         rows: || rows(sglang_args::KEYS),
     },
-    Kind { name: "timing", about: "timing in the engine arguments", rows: || rows(timing::ALL) },
+    Kind {
+        name: "timing",
+        about: "--timing, and timing in the engine arguments",
+        rows: || rows(timing::ALL),
+    },
 ];
 
 /// The kind called `name`.

@@ -1,16 +1,17 @@
 //! The JSON of `--extra-engine-args` (spec/engine.md 2): every key is a row of [`KEYS`].
 
 use serde_json::{Map, Value};
-use wavetank_model::{Error, Result, find, model};
-use wavetank_sim::timing::{self, Pricing, TimingConfig};
+use wavetank_model::{Error, Result, accelerator, find, model};
+use wavetank_sim::timing::{Pricing, TimingConfig};
 use wavetank_sim::{EngineConfig, PreemptionMode, TransferMode, WorkerRole, engines, queues};
 
+use crate::deployment::{Deployment, Dtype};
 use crate::json_arg::JsonArg;
 use crate::keys::{
-    self, Table, at_least_one, boolean, bound, fraction, inert, limit, not_negative, object, only, port,
-    sets, text, uint, unavailable,
+    self, Table, at_least_one, boolean, bound, fraction, inert, limit, may_set, not_negative, object, only,
+    port, sets, text, uint, unavailable,
 };
-use crate::sglang_args;
+use crate::{aic, sglang_args, timing_arg};
 
 type Key = keys::Key<EngineConfig>;
 
@@ -24,10 +25,6 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
     if config.engine_type == "sglang" {
         sglang_args::settle(&mut config, typed)?;
     }
-    if !given("async_scheduling") {
-        let measured = config.timing.pricing()? == Pricing::Fused;
-        config.async_scheduling = measured && config.engine_type == "vllm";
-    }
     let idle: &[&str] = match config.engine_type.as_str() {
         "sglang" => {
             &["async_scheduling", "enable_chunked_prefill", "max_num_batched_tokens", "preemption_mode"]
@@ -40,21 +37,107 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
     if let Some(name) = typed.object.get("model").and_then(Value::as_str)
         && !given("kv_bytes_per_token")
     {
-        config.transfer.kv_bytes_per_token = BF16_BYTES * model(name)?.kv_numbers_per_token();
+        let dtype = typed.object.get("kv_dtype").and_then(Value::as_str).unwrap_or("bf16");
+        let bytes = Dtype::of(dtype).map_err(Error::usage)?.bytes();
+        config.transfer.kv_bytes_per_token = bytes * model(name)?.kv_numbers_per_token();
     }
+    settle_timing(&mut config, typed, notes)?;
+    settle_capacity(&mut config, typed, notes)?;
     let transfer = ["kv_bytes_per_token", "kv_transfer_bandwidth", "kv_transfer_timing_mode", "model"];
     let stays = config.worker_type == WorkerRole::Aggregated;
-    for key in transfer.iter().filter(|key| stays && given(key)) {
+    let sized = is_estimated(typed);
+    for key in transfer.iter().filter(|key| stays && given(key) && !(sized && **key == "model")) {
         notes.push(format!("{}: \"{key}\" has no effect: {DISAGGREGATED}", typed.place));
     }
     Ok(config)
 }
 
-const BF16_BYTES: u32 = 2;
+/// Measured models are of engines that schedule ahead: so do theirs, unless the user says otherwise.
+pub(crate) fn settle_scheduling(config: &mut EngineConfig, typed: &JsonArg) -> Result<()> {
+    if typed.object.get("async_scheduling").is_none_or(Value::is_null) {
+        let measured = config.timing.pricing()? == Pricing::Fused;
+        config.async_scheduling = measured && config.engine_type == "vllm";
+    }
+    Ok(())
+}
+
+/// The keys that choose a timing model.
+pub(crate) const TIMING: [&str; 3] = ["aic_backend", "planner_profile_data", "timing"];
+
+/// The timing model under its three names.
+fn settle_timing(config: &mut EngineConfig, typed: &JsonArg, notes: &mut Vec<String>) -> Result<()> {
+    let given = |key: &&str| typed.object.get(*key).is_some_and(|value| !value.is_null());
+    let chosen: Vec<&str> = TIMING.into_iter().filter(given).collect();
+    if let [first, second, ..] = chosen[..] {
+        return Err(
+            Error::usage(format!("\"{first}\" cannot be combined with \"{second}\"")).at(typed.place.clone())
+        );
+    }
+    let described = typed.object.iter().find(|(key, value)| key.starts_with("aic_") && !value.is_null());
+    match (given(&"aic_backend"), described) {
+        (true, _) => {
+            let mut said = Vec::new();
+            config.timing = aic::timing(&typed.object, &mut said).map_err(|error| placed(error, typed))?;
+            notes.extend(said.into_iter().map(|note| format!("{}: {note}", typed.place)));
+            Ok(())
+        }
+        (false, Some((key, _))) => {
+            notes.push(format!("{}: \"{key}\" has no effect without \"aic_backend\"", typed.place));
+            Ok(())
+        }
+        (false, None) => Ok(()),
+    }
+}
+
+/// Whether the number of blocks comes from the memory of the GPU.
+fn is_estimated(typed: &JsonArg) -> bool {
+    let given = |key: &str| typed.object.get(key).filter(|value| !value.is_null());
+    match given("num_gpu_blocks") {
+        Some(value) => value == AUTO,
+        None => given("aic_backend").is_some(),
+    }
+}
+
+fn settle_capacity(config: &mut EngineConfig, typed: &JsonArg, notes: &mut Vec<String>) -> Result<()> {
+    let (used, other, usual) = match config.engine_type.as_str() {
+        "sglang" => ("mem_fraction_static", "gpu_memory_utilization", 0.88),
+        _ => ("gpu_memory_utilization", "mem_fraction_static", 0.9),
+    };
+    let estimated = is_estimated(typed);
+    for (key, idle) in [(used, !estimated), (other, true), ("gpu", !estimated), ("tp", !estimated)] {
+        if idle && typed.object.contains_key(key) {
+            notes.push(format!("{}: \"{key}\" has no effect: {CAPACITY}", typed.place));
+        }
+    }
+    if !estimated {
+        return Ok(());
+    }
+    let share = typed.object.get(used).and_then(Value::as_f64).unwrap_or(usual);
+    let blocks = Deployment::of(&typed.object)
+        .and_then(|deployment| deployment.num_gpu_blocks(share, config.block_size))
+        .map_err(|error| {
+            let message = format!("\"num_gpu_blocks\" cannot be estimated: {error}");
+            let hint =
+                "it takes \"gpu\", \"model\", \"tp\", \"weight_dtype\", \"kv_dtype\"; or give a number";
+            Error::usage(message.replace("\nhint", "; hint")).at(typed.place.clone()).hint(hint)
+        })?;
+    notes.push(format!(
+        "{}: \"num_gpu_blocks\" is {blocks}, estimated from {share} of the memory",
+        typed.place
+    ));
+    config.num_gpu_blocks = blocks;
+    Ok(())
+}
+
+fn placed(error: Error, typed: &JsonArg) -> Error {
+    Error::new(error.kind(), error.to_string()).at(typed.place.clone())
+}
+
+const AUTO: &str = "auto";
 const LIVE: &str = "it concerns live workers, not replay";
 const DISAGGREGATED: &str = "it concerns disaggregated workers";
-const CAPACITY: &str = "num_gpu_blocks is not estimated from memory";
-const AIC: &str = "the \"aic\" timing model";
+const CAPACITY: &str = "it is for num_gpu_blocks \"auto\"";
+const PROFILE_TYPES: &str = "profiles differ in the types of weights and KV only";
 const TIERS: &str = "a host or storage tier below the GPU cache";
 
 /// Every key, alphabetical within its kind. `wavetank list engine-args` prints this table.
@@ -94,6 +177,14 @@ pub(crate) const KEYS: &[Key] = &[
         config.engine_type = engine_type(text(value)?)?;
         Ok(())
     }),
+    sets("gpu", "a row of `wavetank list gpus`, for num_gpu_blocks \"auto\"", |_, value| {
+        accelerator(text(value)?).map(drop).map_err(flat)
+    }),
+    may_set(
+        "gpu_memory_utilization",
+        "share of the memory, for num_gpu_blocks \"auto\" (0.9)",
+        |_, value| fraction(value),
+    ),
     sets("is_decode", "older form of worker_type decode", |config, value| {
         role_flag(config, value, WorkerRole::Decode)
     }),
@@ -108,6 +199,7 @@ pub(crate) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
+    sets("kv_dtype", "bf16 or fp8 (bf16)", |_, value| Dtype::of(text(value)?).map(drop)),
     sets("kv_transfer_bandwidth", "gigabytes per second from prefill to decode workers", |config, value| {
         config.transfer.kv_transfer_bandwidth = not_negative(value)?;
         Ok(())
@@ -138,12 +230,26 @@ pub(crate) const KEYS: &[Key] = &[
         config.max_num_seqs = bound(value)?;
         Ok(())
     }),
-    sets("model", "a row of `wavetank list models`; gives kv_bytes_per_token", |_, value| {
-        model(text(value)?).map(drop).map_err(|error| error.to_string().replace('\n', "; "))
+    may_set("mem_fraction_static", "share of the memory, for num_gpu_blocks \"auto\" (0.88)", |_, value| {
+        fraction(value)
     }),
-    sets("num_gpu_blocks", "KV blocks of a worker (16384)", |config, value| {
-        config.num_gpu_blocks = at_least_one(value)?;
-        Ok(())
+    sets("model", "a row of `wavetank list models`; gives kv_bytes_per_token", |_, value| {
+        model(text(value)?).map(drop).map_err(flat)
+    }),
+    sets(
+        "num_gpu_blocks",
+        "KV blocks of a worker (16384); \"auto\": what fits, from gpu, model, tp and types",
+        |config, value| {
+            if value != AUTO {
+                config.num_gpu_blocks = at_least_one(value)?;
+            }
+            Ok(())
+        },
+    ),
+    may_set("planner_profile_data", "path of an .npz profile: the timing model npz", |config, value| {
+        let parameters = Map::from_iter([("path".to_owned(), Value::from(text(value)?))]);
+        config.timing = TimingConfig { name: "npz".to_owned(), parameters };
+        config.timing.build().map(drop).map_err(flat)
     }),
     sets("preemption_mode", "who gives up its blocks: lifo or fifo (lifo)", |config, value| {
         config.preemption_mode = match text(value)? {
@@ -161,10 +267,14 @@ pub(crate) const KEYS: &[Key] = &[
         "timing",
         "a row of `wavetank list timing`, or {\"name\": row, parameters} (polynomial)",
         |config, value| {
-            config.timing = timing_model(value)?;
+            config.timing = timing_arg::of_json(value)?;
             Ok(())
         },
     ),
+    sets("tp", "GPUs of a worker, for num_gpu_blocks \"auto\" (1)", |_, value| at_least_one(value).map(drop)),
+    sets("weight_dtype", "bf16 or fp8, for num_gpu_blocks \"auto\" (bf16)", |_, value| {
+        Dtype::of(text(value)?).map(drop)
+    }),
     sets("worker_type", "aggregated, or prefill and decode for a pair of pools", |config, value| {
         config.worker_type = match text(value)? {
             "aggregated" => WorkerRole::Aggregated,
@@ -177,13 +287,11 @@ pub(crate) const KEYS: &[Key] = &[
     inert("bootstrap_port", port, LIVE),
     inert("enable_local_indexer", |value| boolean(value).map(drop), LIVE),
     inert("free_gpu_memory_fraction", fraction, CAPACITY),
-    inert("gpu_memory_utilization", fraction, CAPACITY),
     inert("handoff_session_timeout_ms", |value| uint(value).map(drop), DISAGGREGATED),
     inert("has_perf_model", |_| Ok(()), "it is a mark of the reference's own round trips"),
-    inert("mem_fraction_static", fraction, CAPACITY),
     inert("reasoning", |value| object(value).map(drop), "it changes token ids of live output, not time"),
     sets("router_queue_policy", "overrides the key of the same name in --router-config", |_, value| {
-        queues::policy(text(value)?).map(drop).map_err(|error| error.to_string().replace('\n', "; "))
+        queues::policy(text(value)?).map(drop).map_err(flat)
     }),
     sets("sglang", "settings of SGLang: a row of `wavetank list sglang-args` each", |config, value| {
         sglang_args::set(&mut config.sglang, object(value)?)
@@ -191,22 +299,24 @@ pub(crate) const KEYS: &[Key] = &[
     inert("startup_time", |value| not_negative(value).map(drop), "no worker is added during the run"),
     inert("zmq_kv_events_port", port, LIVE),
     inert("zmq_replay_port", port, LIVE),
-    unavailable("aic_attention_dp_size", AIC),
-    unavailable("aic_backend", AIC),
-    unavailable("aic_backend_version", AIC),
-    unavailable("aic_comm_dtype", AIC),
-    unavailable("aic_fmha_dtype", AIC),
-    unavailable("aic_gemm_dtype", AIC),
-    unavailable("aic_kv_cache_dtype", AIC),
-    unavailable("aic_model_path", AIC),
-    unavailable("aic_moe_dtype", AIC),
-    unavailable("aic_moe_ep_size", AIC),
-    unavailable("aic_moe_tp_size", AIC),
+    may_set("aic_attention_dp_size", "ranks of attention", |_, value| at_least_one(value).map(drop)),
+    may_set("aic_backend", "engine whose silicon timing is used; finds a built-in profile", |_, value| {
+        text(value).map(drop)
+    }),
+    may_set("aic_backend_version", "its version", |_, value| text(value).map(drop)),
+    inert("aic_comm_dtype", |value| text(value).map(drop), PROFILE_TYPES),
+    inert("aic_fmha_dtype", |value| text(value).map(drop), PROFILE_TYPES),
+    may_set("aic_gemm_dtype", "type of the weights (that of the model)", |_, value| text(value).map(drop)),
+    may_set("aic_kv_cache_dtype", "type of the KV (bf16)", |_, value| text(value).map(drop)),
+    may_set("aic_model_path", "model, by its name on Hugging Face", |_, value| text(value).map(drop)),
+    inert("aic_moe_dtype", |value| text(value).map(drop), PROFILE_TYPES),
+    may_set("aic_moe_ep_size", "ranks that split experts", |_, value| at_least_one(value).map(drop)),
+    may_set("aic_moe_tp_size", "GPUs that split an expert", |_, value| at_least_one(value).map(drop)),
     unavailable("aic_mtp_seed", "speculative decoding"),
     unavailable("aic_nextn", "speculative decoding"),
     unavailable("aic_nextn_accept_rates", "speculative decoding"),
-    unavailable("aic_system", AIC),
-    unavailable("aic_tp_size", AIC),
+    may_set("aic_system", "GPU, a row of `wavetank list gpus`", |_, value| text(value).map(drop)),
+    may_set("aic_tp_size", "GPUs of a worker (1)", |_, value| at_least_one(value).map(drop)),
     unavailable("bandwidth_g1_to_g2_gbps", TIERS),
     unavailable("bandwidth_g2_to_g1_gbps", TIERS),
     unavailable("bandwidth_g2_to_g3_gbps", TIERS),
@@ -217,7 +327,6 @@ pub(crate) const KEYS: &[Key] = &[
     unavailable("num_g2_blocks", TIERS),
     unavailable("num_g3_blocks", TIERS),
     unavailable("offload_batch_size", TIERS),
-    unavailable("planner_profile_data", "the \"npz\" timing model"),
     unavailable("response_replay_trace_path", "scripted output"),
     unavailable("trtllm", "the TensorRT-LLM engine"),
 ];
@@ -226,26 +335,13 @@ fn engine_type(name: &str) -> Result<String, String> {
     if name == "trtllm" {
         return Err(format!("the \"{name}\" engine is not available in this release"));
     }
-    let entry = find("engine", engines::ALL, name).map_err(|error| error.to_string().replace('\n', "; "))?;
+    let entry = find("engine", engines::ALL, name).map_err(flat)?;
     Ok(entry.name.to_owned())
 }
 
-pub(crate) fn timing_model(value: &Value) -> Result<TimingConfig, String> {
-    let flat = |error: Error| error.to_string().replace('\n', "; ");
-    let config = match value {
-        Value::String(name) => TimingConfig { name: name.clone(), parameters: Map::new() },
-        Value::Object(object) => {
-            let mut parameters = object.clone();
-            let Some(Value::String(name)) = parameters.remove("name") else {
-                return Err("an object needs a \"name\"; known: see `wavetank list timing`".to_owned());
-            };
-            TimingConfig { name, parameters }
-        }
-        _ => return Err("must be a name or an object with a \"name\"".to_owned()),
-    };
-    find("timing model", timing::ALL, &config.name).map_err(flat)?;
-    config.build().map_err(flat)?;
-    Ok(config)
+/// An error on one line.
+fn flat(error: Error) -> String {
+    error.to_string().replace('\n', "; ")
 }
 
 fn role_flag(config: &mut EngineConfig, value: &Value, role: WorkerRole) -> Result<(), String> {
@@ -314,20 +410,43 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_refused() {
-        for json in [
-            r#"{"engine_type":"trtllm"}"#,
-            r#"{"aic_backend":"vllm"}"#,
-            r#"{"num_g2_blocks":5}"#,
-            r#"{"planner_profile_data":"x.npz"}"#,
-        ] {
+        for json in [r#"{"engine_type":"trtllm"}"#, r#"{"num_g2_blocks":5}"#] {
             assert!(message(json).contains("not available in this release"), "{}", message(json));
         }
         assert!(message(r#"{"engine_type":"tgi"}"#).contains("known: sglang, vllm"));
         assert!(message(r#"{"dp_size":2}"#).contains("must be 1"));
         assert!(message(r#"{"worker_type":"router"}"#).contains("known: aggregated, decode, prefill"));
-        assert!(message(r#"{"timing":"guess"}"#).contains("known: fixed, polynomial"));
+        assert!(message(r#"{"timing":"guess"}"#).contains("known: fixed, grid"));
         assert!(message(r#"{"speedup_ratio":null}"#).contains("must not be null"));
         assert!(message(r#"{"max_model_len":0}"#).contains("at least 1"));
+    }
+
+    #[test]
+    fn timing_has_one_source() {
+        let missing = message(r#"{"planner_profile_data":"x.npz"}"#);
+        assert!(missing.contains("x.npz: cannot open"), "{missing}");
+        assert!(message(r#"{"aic_backend":"vllm"}"#).contains("\"aic_system\" is missing"));
+        let both = message(r#"{"aic_backend":"vllm","timing":"polynomial"}"#);
+        assert!(both.contains("\"aic_backend\" cannot be combined with \"timing\""), "{both}");
+        let json = r#"{"aic_backend":"vllm","aic_system":"h200_sxm","aic_model_path":"llama-3.1-8b"}"#;
+        let (config, notes) = parse(json);
+        let config = config.unwrap();
+        assert_eq!(config.timing.parameters["profile"], "llama31-8b-h200-tp1-bf16");
+        assert!(config.num_gpu_blocks > 13_000 && notes[0].contains("\"num_gpu_blocks\" is 1"), "{notes:?}");
+        let (_, notes) = parse(r#"{"aic_system":"h200_sxm"}"#);
+        assert!(notes[0].contains("\"aic_system\" has no effect"), "{notes:?}");
+    }
+
+    #[test]
+    fn blocks_are_estimated_when_asked() {
+        let json = r#"{"num_gpu_blocks":"auto","gpu":"h100","model":"llama-3.1-70b","tp":4,"block_size":16}"#;
+        let few = parse(json).0.unwrap().num_gpu_blocks;
+        let more = parse(&json.replace("\"tp\":4", "\"tp\":8")).0.unwrap().num_gpu_blocks;
+        assert!(few > 10_000 && more > 2 * few, "{few} {more}");
+        let error = message(r#"{"num_gpu_blocks":"auto","model":"llama-3.1-8b"}"#);
+        assert!(error.contains("cannot be estimated") && error.contains("\"gpu\""), "{error}");
+        let (_, notes) = parse(r#"{"gpu":"h100"}"#);
+        assert!(notes[0].contains("\"gpu\" has no effect"), "{notes:?}");
     }
 
     #[test]

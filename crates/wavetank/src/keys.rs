@@ -63,6 +63,11 @@ pub(crate) const fn limit<C>(name: &'static str, about: &'static str, set: Set<C
     Key { name, about, null: Null::Value, effect: Effect::Sets(set) }
 }
 
+/// A key that sets something, for which `null` is as if it were not there.
+pub(crate) const fn may_set<C>(name: &'static str, about: &'static str, set: Set<C>) -> Key<C> {
+    Key { name, about, null: Null::Absent, effect: Effect::Sets(set) }
+}
+
 /// A key that may only ask for what is done anyway.
 pub(crate) const fn only<C>(name: &'static str, about: &'static str, check: Check) -> Key<C> {
     Key { name, about, null: Null::Wrong, effect: Effect::Only(check) }

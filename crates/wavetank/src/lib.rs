@@ -3,8 +3,10 @@
 //! A plan says everything a run depends on ([`Plan`], made and checked in `plan`); [`replay`] runs it.
 #![forbid(unsafe_code)]
 
+mod aic;
 mod args;
 pub mod catalog;
+mod deployment;
 mod engine_args;
 mod json_arg;
 mod keys;
@@ -14,6 +16,7 @@ mod replay;
 mod router_args;
 mod seeds;
 mod sglang_args;
+mod timing_arg;
 pub mod timing_note;
 mod verdict;
 

@@ -12,8 +12,9 @@ use wavetank_trace::requests;
 use wavetank_trace::synth::Synthetic;
 use wavetank_trace::synth::arrival::Process;
 
+use crate::aic;
 use crate::args::ReplayArgs;
-use crate::json_arg::{self, JsonArg};
+use crate::json_arg;
 use crate::pools::{self, Pools};
 use crate::router_args;
 use crate::verdict::{above_zero, fraction, from_one_to, not_negative, positive, speed_ratio, unavailable};
@@ -291,9 +292,10 @@ fn router_config(
     warnings: &mut Vec<String>,
 ) -> Result<KvConfig> {
     let typed = json_arg::read("--router-config", args.router_config.as_deref())?;
-    check_aic(args, router_mode, &typed)?;
     let mut notes = Vec::new();
+    let silicon = aic::router_model(args, router_mode, &typed, &mut notes)?;
     let mut config = router_args::config(&typed, &mut notes)?;
+    config.router_prefill_load_model = silicon.or(config.router_prefill_load_model);
     let policy = pools.queue_policy.as_deref();
     if router_mode != "kv_router" {
         if args.router_config.is_some() {
@@ -309,29 +311,6 @@ fn router_config(
         config.router_queue_policy = policy.to_owned();
     }
     Ok(config)
-}
-
-/// The `--aic-*` flags and `"router_prefill_load_model": "aic"` of `kv_router` need each other.
-fn check_aic(args: &ReplayArgs, router_mode: &str, router: &JsonArg) -> Result<()> {
-    let model = router.object.get("router_prefill_load_model").and_then(Value::as_str);
-    let asked = model == Some("aic") && router_mode == "kv_router";
-    match (asked, args.aic.first()) {
-        (false, None) => Ok(()),
-        (false, Some((flag, _))) => Err(Error::usage("belongs to the \"aic\" prefill load model")
-            .at(*flag)
-            .hint("--router-mode kv_router --router-config '{\"router_prefill_load_model\": \"aic\"}'")),
-        (true, _) => {
-            let missing = ["--aic-backend", "--aic-system", "--aic-model-path"]
-                .into_iter()
-                .find(|needed| !args.aic.iter().any(|(flag, _)| flag == needed));
-            match missing {
-                Some(flag) => Err(Error::usage("is missing").at(flag).hint(
-                    "the \"aic\" prefill load model needs --aic-backend, --aic-system and --aic-model-path",
-                )),
-                None => Err(unavailable("--router-config", "the \"aic\" prefill load model")),
-            }
-        }
-    }
 }
 
 fn load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Load> {

@@ -6,7 +6,7 @@ use wavetank_sim::{DecodePool, EngineConfig, Link, LinkScope, SharedLink, Worker
 
 use crate::args::ReplayArgs;
 use crate::verdict::{above_zero, not_negative};
-use crate::{engine_args, json_arg};
+use crate::{engine_args, json_arg, timing_arg};
 
 /// The workers of a plan.
 pub(crate) struct Pools {
@@ -55,7 +55,8 @@ fn aggregated(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools> {
                 .hint("aggregated workers move no KV between each other"));
         }
     }
-    let (engine, queue_policy) = pool("--extra-engine-args", args.extra_engine_args.as_deref(), warnings)?;
+    let (engine, queue_policy) =
+        pool(args, "--extra-engine-args", args.extra_engine_args.as_deref(), warnings)?;
     Ok(Pools { engine, num_workers: args.num_workers.unwrap_or(1), decode: None, queue_policy })
 }
 
@@ -70,8 +71,8 @@ fn disaggregated(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools>
     }
     not_negative("--kv-link-latency-us", args.kv_link_latency_us.unwrap_or(0.0))?;
     let (engine, queue_policy) =
-        pool("--prefill-engine-args", args.prefill_engine_args.as_deref(), warnings)?;
-    let (decode, _) = pool("--decode-engine-args", args.decode_engine_args.as_deref(), warnings)?;
+        pool(args, "--prefill-engine-args", args.prefill_engine_args.as_deref(), warnings)?;
+    let (decode, _) = pool(args, "--decode-engine-args", args.decode_engine_args.as_deref(), warnings)?;
     let decode =
         DecodePool { engine: decode, num_workers: args.num_decode_workers.unwrap_or(1), link: link(args) };
     let num_workers = args.num_prefill_workers.unwrap_or(1);
@@ -88,12 +89,21 @@ fn link(args: &ReplayArgs) -> Link {
 }
 
 fn pool(
+    args: &ReplayArgs,
     flag: &str,
     typed: Option<&str>,
     warnings: &mut Vec<String>,
 ) -> Result<(EngineConfig, Option<String>)> {
     let typed = json_arg::read(flag, typed)?;
-    let engine = engine_args::engine(&typed, warnings)?;
+    let mut engine = engine_args::engine(&typed, warnings)?;
+    if let Some(timing) = &args.timing {
+        let given = |key: &&&str| typed.object.get(**key).is_some_and(|value| !value.is_null());
+        if let Some(key) = engine_args::TIMING.iter().find(given) {
+            return Err(Error::usage(format!("cannot be combined with \"{key}\" of {flag}")).at("--timing"));
+        }
+        engine.timing = timing_arg::of_flag("--timing", timing)?;
+    }
+    engine_args::settle_scheduling(&mut engine, &typed)?;
     let policy = typed.object.get("router_queue_policy").and_then(Value::as_str).map(str::to_owned);
     Ok((engine, policy))
 }

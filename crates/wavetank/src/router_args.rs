@@ -4,11 +4,11 @@ use wavetank_model::Result;
 use wavetank_sim::queues;
 use wavetank_sim::routers::KvConfig;
 
-use crate::engine_args::timing_model;
 use crate::json_arg::JsonArg;
 use crate::keys::{
     self, Check, Table, at_least_one, boolean, fraction, inert, limit, not_negative, sets, text, uint,
 };
+use crate::timing_arg;
 
 type Key = keys::Key<KvConfig>;
 
@@ -69,14 +69,12 @@ pub(crate) const KEYS: &[Key] = &[
     }),
     sets(
         "router_prefill_load_model",
-        "\"none\", or a row of `wavetank list timing` (none)",
+        "\"none\", a row of `wavetank list timing`, or \"aic\" with the --aic-* flags (none)",
         |config, value| {
             config.router_prefill_load_model = match value.as_str() {
-                Some("none") => None,
-                Some("aic") => {
-                    return Err("the \"aic\" timing model is not available in this release".to_owned());
-                }
-                _ => Some(timing_model(value)?),
+                // The flags of "aic" are no keys: the plan puts the model in.
+                Some("none" | "aic") => None,
+                _ => Some(timing_arg::of_json(value)?),
             };
             Ok(())
         },
@@ -170,14 +168,14 @@ mod tests {
         assert_eq!(notes.len(), 2, "{notes:?}");
         let error = parse(
             r#"{"router_temperature":-1,"router_queue_policy":"sjf","temperature":1,
-            "router_prefill_load_model":"aic","overlap_score_credit":"x"}"#,
+            "router_prefill_load_model":"guess","overlap_score_credit":"x"}"#,
         );
         let message = error.0.unwrap_err().to_string();
         for part in [
             "\"router_temperature\": must be a number, 0 or more",
             "unknown queue policy \"sjf\"; hint: known: fcfs, lcfs, wspt",
             "unknown key \"temperature\"",
-            "\"aic\" timing model is not available",
+            "unknown timing model \"guess\"",
             "\"overlap_score_credit\"",
         ] {
             assert!(message.contains(part), "{message}");

@@ -100,6 +100,11 @@ pub(crate) struct ReplayFlags {
     /// Decode engine arguments of disaggregated replay.
     #[arg(long, value_name = "JSON")]
     decode_engine_args: Option<String>,
+    /// How long passes take, in every pool: a row of `wavetank list timing`,
+    /// with its parameters after a colon, such as grid:PROFILE, grid:FILE.csv
+    /// or roofline:model=M,gpu=G,tp=2 [default: polynomial].
+    #[arg(long, value_name = "NAME[:ARGUMENT]")]
+    timing: Option<String>,
     /// Router configuration, inline or @file.json.
     #[arg(long, value_name = "JSON")]
     router_config: Option<String>,
@@ -173,19 +178,19 @@ impl From<Unit> for ConcurrencyUnit {
 #[derive(Args)]
 #[command(next_help_heading = "Prefill load model of the router")]
 struct AicFlags {
-    /// Not available in this release.
+    /// Engine whose kernels were measured: vllm.
     #[arg(long, value_name = "VALUE")]
     aic_backend: Option<String>,
-    /// Not available in this release.
+    /// GPU, a row of `wavetank list gpus`.
     #[arg(long, value_name = "VALUE")]
     aic_system: Option<String>,
-    /// Not available in this release.
+    /// Model, by its name on Hugging Face.
     #[arg(long, value_name = "VALUE")]
     aic_model_path: Option<String>,
-    /// Not available in this release.
+    /// Version of the engine.
     #[arg(long, value_name = "VALUE")]
     aic_backend_version: Option<String>,
-    /// Not available in this release.
+    /// GPUs of a worker [default: 1].
     #[arg(long, value_name = "VALUE")]
     aic_tp_size: Option<String>,
     /// Not available in this release.
@@ -197,7 +202,7 @@ struct AicFlags {
     /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_attention_dp_size: Option<String>,
-    /// Not available in this release.
+    /// Type of the weights: bf16 or fp8.
     #[arg(long, value_name = "VALUE")]
     aic_gemm_dtype: Option<String>,
     /// Not available in this release.
@@ -206,7 +211,7 @@ struct AicFlags {
     /// Not available in this release.
     #[arg(long, value_name = "VALUE")]
     aic_fmha_dtype: Option<String>,
-    /// Not available in this release.
+    /// Type of the KV: bf16 or fp8 [default: bf16].
     #[arg(long, value_name = "VALUE")]
     aic_kv_cache_dtype: Option<String>,
     /// Not available in this release.
@@ -278,6 +283,7 @@ impl From<ReplayFlags> for ReplayArgs {
             prefill_engine_args: flags.prefill_engine_args,
             decode_engine_args: flags.decode_engine_args,
             router_config: flags.router_config,
+            timing: flags.timing,
             router_policy_config: flags.router_policy_config,
             model_name: flags.model_name,
             planner_config: flags.planner_config,

@@ -139,9 +139,23 @@ fn the_aic_load_model_and_its_flags_need_each_other() {
     let asked = ReplayArgs { router_config: config, ..routed.clone() };
     assert!(refused(asked.clone()).contains("--aic-backend: is missing"));
     let flags = ["--aic-backend", "--aic-system", "--aic-model-path"].map(|flag| (flag, "x".to_owned()));
-    let complete = ReplayArgs { aic: flags.to_vec(), ..asked };
-    assert!(refused(complete).contains("\"aic\" prefill load model is not available"));
+    let complete = ReplayArgs { aic: flags.to_vec(), ..asked.clone() };
+    assert!(refused(complete).contains("no built-in profile of aic_backend x"));
+    let known =
+        [("--aic-backend", "vllm"), ("--aic-system", "h200_sxm"), ("--aic-model-path", "Llama-3.1-8B")];
+    let known = known.map(|(flag, value)| (flag, value.to_owned())).to_vec();
+    let plan = Plan::of(&ReplayArgs { aic: known, ..asked }).unwrap();
+    let model = plan.simulation.router_config.router_prefill_load_model.unwrap();
+    assert_eq!(model.parameters["profile"], "llama31-8b-h200-tp1-bf16");
     assert!(refused(ReplayArgs { aic: flags.to_vec(), ..routed }).contains("--aic-backend: belongs to"));
+}
+
+#[test]
+fn one_timing_model_for_every_pool() {
+    let timed = ReplayArgs { timing: Some("fixed:prefill_ms=2,decode_ms=1".into()), ..trace() };
+    assert_eq!(Plan::of(&timed).unwrap().simulation.engine.timing.name, "fixed");
+    let twice = ReplayArgs { extra_engine_args: Some(r#"{"timing":"polynomial"}"#.into()), ..timed };
+    assert!(refused(twice).contains("--timing: cannot be combined with \"timing\""));
 }
 
 #[test]
