@@ -88,6 +88,7 @@ impl Run {
 
     /// The plan that simulates the run in `dir` under `schedule`.
     pub(super) fn plan(&self, dir: &Path, schedule: &Schedule) -> Result<Plan> {
+        let place = dir.join("run.json").display().to_string();
         let plan = Plan {
             wavetank_version: env!("CARGO_PKG_VERSION").to_owned(),
             workload: WorkloadPlan::Trace {
@@ -98,7 +99,7 @@ impl Run {
             },
             arrival_speedup_ratio: 1.0,
             simulation: wavetank_sim::Plan {
-                engine: self.engine_config(dir, schedule)?,
+                engine: self.engine_config(dir, schedule).map_err(|error| error.within(place.clone()))?,
                 num_workers: 1,
                 decode: None,
                 router_mode: "round_robin".to_owned(),
@@ -110,7 +111,7 @@ impl Run {
             sla: Sla::default(),
             warnings: Vec::new(),
         };
-        plan.check().map_err(|error| error.within(dir.join("run.json").display().to_string()))?;
+        plan.check().map_err(|error| error.within(place))?;
         Ok(plan)
     }
 

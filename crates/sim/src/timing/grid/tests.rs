@@ -194,7 +194,7 @@ fn time_beyond_the_tables_is_told_apart() {
     let [near, far] = [[[1, 100, 0, 0, 0], [0, 0, 0, 8, 100]], [[1, 40_000, 0, 0, 0], [0, 0, 0, 600, 100]]]
         .map(|shapes| shapes.map(|shape| priced(&grid, shape)).iter().sum::<f64>());
     let found = grid.provenance().unwrap();
-    let close = |a: f64, b: f64| (a - b).abs() < 1e-9 * b;
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b;
     assert!(close(found.total_ms, near + far), "{found:?}");
     assert!(close(found.extrapolated_ms, far - 2.0 * grid.host_ms), "{found:?}");
     assert!(close(found.fitted_ms, 4.0 * grid.host_ms) && found.error_ms > 0.0, "{found:?}");
