@@ -2,9 +2,9 @@
 //! recompute (spec/engine.md 4 and 6 as overridden by 15 and 16.1).
 //!
 //! `sequence` is a request inside the engine, `schedule` decides what a pass computes, `stretch` advances
-//! passes between which nothing can change, `ahead` schedules a pass while the one before it runs, `ranks` runs
-//! several schedulers in lockstep, `reserve` is for prompts that come from other workers; this file is the pass
-//! itself.
+//! passes between which nothing can change, `ahead` schedules a pass while the one before it runs, `ranks`
+//! runs several schedulers in lockstep, `reserve` is for prompts that come from other workers; this file is
+//! the pass itself.
 
 mod ahead;
 mod ranks;

@@ -26,8 +26,8 @@ impl Axis {
         self.0.last().is_some_and(|&last| value > last)
     }
 
-    /// The point below `value` and how far it is to the next one: beyond the last point the last interval goes
-    /// on, below the first one nothing changes.
+    /// The point below `value` and how far it is to the next one: beyond the last point the last interval
+    /// goes on, below the first one nothing changes.
     pub(super) fn locate(&self, value: f64) -> (usize, f64) {
         let above = self.0.partition_point(|&point| point <= value);
         let at = above.saturating_sub(1).min(self.0.len() - 2);

@@ -1,4 +1,4 @@
-//! Reading a profile's CSV tables: plain or gzip, one header line, every cell checked, errors with their line.
+//! Reading a profile's CSV tables: plain or gzip, one header line, every cell checked, errors by line.
 
 use std::collections::BTreeMap;
 use std::fs;
