@@ -100,6 +100,9 @@ const ONCE: [&str; 2] = ["embedding", "final_layernorm"];
 /// Contexts and prompts of `skew` rows that count.
 const SKEW_LIMITS: (f64, f64) = (4000.0, 2048.0);
 
+/// Times along an axis.
+type Points = Vec<(u32, f64)>;
+
 struct Kernels {
     config: Config,
     /// By padded tokens: dense layers, in microseconds, all of them.
@@ -110,7 +113,7 @@ struct Kernels {
     /// By decode batch: how far the longest context decides, where it is not split over the device.
     skew: Vec<(u32, f64)>,
     /// By tokens and experts in use.
-    experts: Vec<(u32, Vec<(u32, f64)>)>,
+    experts: Vec<(u32, Points)>,
     ledger: Ledger,
 }
 
@@ -385,8 +388,8 @@ fn skew(table: &Table) -> Result<Vec<(u32, f64)>> {
 }
 
 /// Expert times by tokens, then by experts in use.
-fn expert_rows(table: &Table) -> Result<Vec<(u32, Vec<(u32, f64)>)>> {
-    let mut rows: std::collections::BTreeMap<u32, Vec<(u32, f64)>> = Default::default();
+fn expert_rows(table: &Table) -> Result<Vec<(u32, Points)>> {
+    let mut rows: std::collections::BTreeMap<u32, Points> = Default::default();
     for row in table.rows() {
         let points = rows.entry(row.count("tokens")?).or_default();
         let at = row.count("activated_experts")?;
@@ -402,7 +405,7 @@ fn expert_rows(table: &Table) -> Result<Vec<(u32, Vec<(u32, f64)>)>> {
 }
 
 /// Linear in the experts in use, then in tokens.
-fn expert_us(rows: &[(u32, Vec<(u32, f64)>)], tokens: f64, busy: f64) -> f64 {
+fn expert_us(rows: &[(u32, Points)], tokens: f64, busy: f64) -> f64 {
     let next = rows.partition_point(|&(at, _)| f64::from(at) <= tokens).clamp(1, rows.len() - 1);
     let [low, high] = [&rows[next - 1], &rows[next]];
     let width = f64::from(high.0) - f64::from(low.0);
