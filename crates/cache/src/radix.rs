@@ -87,26 +87,52 @@ impl RadixTree {
         }
     }
 
-    /// Enters the pages after the ones `held` already has: those in the tree are taken from there, the others
-    /// are new. All are locked and appended to `held`.
-    pub fn insert(&mut self, keys: impl Iterator<Item = BlockKey> + Clone, held: &mut Vec<PageId>) {
-        let locked = held.len();
-        let mut path = Vec::new();
-        self.walk(keys.clone(), &mut path);
-        let found = path.len();
-        let mut bottom = path.last().map_or(NONE, |&PageId(page)| self.pages[page as usize].node);
-        for &page in path.get(locked..).unwrap_or_default() {
-            self.lock(page.0);
-            held.push(page);
-        }
+    /// Uses the pages `held` already has and enters those that follow, whose keys are `keys`: those in the tree
+    /// are taken from there, the others are new. All are locked and appended to `held`.
+    pub fn insert(&mut self, keys: impl Iterator<Item = BlockKey>, held: &mut Vec<PageId>) {
+        let mut node = self.use_again(held);
+        let mut keys = keys.peekable();
         let mut cursor = Cursor::default();
-        for key in keys.skip(found) {
+        while let Some(page) = keys.peek().and_then(|&key| self.index.find(key, &mut cursor)) {
+            keys.next();
+            node = self.visit(page, node);
+            self.lock(page);
+            held.push(PageId(page));
+        }
+        if let Some(&PageId(last)) = held.last() {
+            self.split_after(last);
+        }
+        let mut bottom = held.last().map_or(NONE, |&PageId(page)| self.pages[page as usize].node);
+        let mut cursor = Cursor::default();
+        for key in keys {
             let place = self.index.place(key, &mut cursor);
             bottom = self.append(bottom, place);
             self.log.note(key.group, key.slot, ChangeKind::Stored);
             let page = *self.nodes[bottom as usize].pages.last().expect("a page was appended");
             held.push(PageId(page));
         }
+    }
+
+    /// Marks the nodes of a path as used now, first to last. The last of them.
+    fn use_again(&mut self, path: &[PageId]) -> u32 {
+        let (mut position, mut node) = (0, NONE);
+        while let Some(&PageId(page)) = path.get(position) {
+            node = self.visit(page, node);
+            let Page { depth, .. } = self.pages[page as usize];
+            let Node { depth: first, pages, .. } = &self.nodes[node as usize];
+            position += pages.len() - (depth - first) as usize;
+        }
+        node
+    }
+
+    /// Marks the node of `page` as used now, unless it is `node`. The node.
+    fn visit(&mut self, page: u32, node: u32) -> u32 {
+        let owner = self.pages[page as usize].node;
+        if owner != node {
+            self.clock += 1;
+            self.nodes[owner as usize].last_use = self.clock;
+        }
+        owner
     }
 
     /// Gives up pages, last first.
@@ -148,12 +174,7 @@ impl RadixTree {
         let (mut node, mut last, mut cursor) = (NONE, None, Cursor::default());
         for key in keys {
             let Some(page) = self.index.find(key, &mut cursor) else { break };
-            let owner = self.pages[page as usize].node;
-            if owner != node {
-                node = owner;
-                self.clock += 1;
-                self.nodes[node as usize].last_use = self.clock;
-            }
+            node = self.visit(page, node);
             path.push(PageId(page));
             last = Some(page);
         }
@@ -306,7 +327,8 @@ mod tests {
     fn insert(tree: &mut RadixTree, ids: &[u8]) -> Vec<PageId> {
         let mut held = Vec::new();
         tree.lock_prefix(keys(ids).into_iter(), &mut held);
-        tree.insert(keys(ids).into_iter(), &mut held);
+        let found = held.len();
+        tree.insert(keys(ids).into_iter().skip(found), &mut held);
         held
     }
 

@@ -52,8 +52,20 @@ fn cases() -> Result<Vec<Case>, String> {
         Case { name: "sglang, 4 workers", args: sglang(&whole), against: None, peer_reps: 1 },
         Case {
             name: "2 prefill + 2 decode workers",
-            args: disaggregated(&whole),
+            args: disaggregated(&whole, "vllm"),
             against: None,
+            peer_reps: 0,
+        },
+        Case {
+            name: "sglang, 2 prefill + 2 decode workers",
+            args: disaggregated(&whole, "sglang"),
+            against: None,
+            peer_reps: 0,
+        },
+        Case {
+            name: "measured grid, 8 workers",
+            args: measured(&whole),
+            against: Some("trace, 8 workers"),
             peer_reps: 0,
         },
         Case { name: "start-up, 1 request", args: replay(&first, "1"), against: None, peer_reps: 3 },
@@ -74,9 +86,16 @@ fn sglang(trace: &str) -> Vec<String> {
     args.map(str::to_owned).to_vec()
 }
 
-fn disaggregated(trace: &str) -> Vec<String> {
-    let prefill = r#"{"block_size":64,"worker_type":"prefill"}"#;
-    let decode = r#"{"block_size":64,"worker_type":"decode"}"#;
+/// Eight workers by measured step times.
+fn measured(trace: &str) -> Vec<String> {
+    let mut args = replay(trace, "8");
+    args.extend(["--timing", "grid:llama31-8b-h200-tp1-bf16"].map(str::to_owned));
+    args
+}
+
+fn disaggregated(trace: &str, engine: &str) -> Vec<String> {
+    let pool = |role: &str| format!(r#"{{"engine_type":"{engine}","block_size":64,"worker_type":"{role}"}}"#);
+    let (prefill, decode) = (&pool("prefill")[..], &pool("decode")[..]);
     let workers = ["--num-prefill-workers", "2", "--num-decode-workers", "2", "--router-mode", "kv_router"];
     let engines = ["--prefill-engine-args", prefill, "--decode-engine-args", decode];
     let all = [trace, "--trace-block-size", "512"].into_iter().chain(workers).chain(engines);

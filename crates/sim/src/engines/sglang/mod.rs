@@ -159,9 +159,9 @@ impl Sglang {
         let page = self.config.block_size;
         let Sequence { prompt, held, id, private_pages, .. } = &mut self.sequences[slot];
         let before = held.len() as u32;
-        let pages = (tokens / page).min(before + *private_pages) as usize;
-        let keys = prompt.content_keys(u64::from(id.0), tokens, 0, page).take(pages);
-        self.tree.insert(keys, held);
+        let pages = (tokens / page).min(before + *private_pages);
+        let keys = prompt.content_keys(u64::from(id.0), tokens, before, page);
+        self.tree.insert(keys.take(pages.saturating_sub(before) as usize), held);
         let stored = held.len() as u32 - before;
         *private_pages -= stored;
         self.private_pages -= stored;
