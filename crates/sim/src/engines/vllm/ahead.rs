@@ -134,3 +134,92 @@ impl Vllm {
         if steady && self.running.iter().all(sampled) { to_go.saturating_sub(1) } else { 0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use wavetank_model::{Prompt, RequestId, ServeEvent, Sink, WorkerId};
+
+    use super::*;
+    use crate::EngineConfig;
+    use crate::engines::{Engine, Horizon, Job, Seat};
+
+    /// When each request got its tokens.
+    #[derive(Debug, Default, PartialEq)]
+    struct Tokens(BTreeMap<u32, Vec<u64>>);
+
+    impl Sink<ServeEvent<'_>> for Tokens {
+        fn record(&mut self, event: &ServeEvent<'_>) {
+            if let ServeEvent::TokensEmitted { start, steps, requests, .. } = event {
+                let mut at = start.0;
+                for step in *steps {
+                    at += step.0;
+                    requests.iter().for_each(|request| self.0.entry(request.0).or_default().push(at));
+                }
+            }
+        }
+    }
+
+    fn engine(jobs: &[(u32, u32)], blocks: u32) -> Vllm {
+        let config = EngineConfig {
+            async_scheduling: true,
+            num_gpu_blocks: blocks,
+            block_size: 16,
+            max_num_seqs: Some(4),
+            max_num_batched_tokens: Some(64),
+            ..EngineConfig::default()
+        };
+        let timing = config.timing.build().unwrap();
+        let mut engine = Vllm::build(Seat { worker: WorkerId(0), config: &config, timing: &timing });
+        for (id, &(input, output_tokens)) in (0..).zip(jobs) {
+            let prompt = Prompt::unique(u64::from(id), input);
+            engine.submit(Job { id: RequestId(id), prompt, output_tokens }, Nanos::ZERO);
+        }
+        engine
+    }
+
+    proptest! {
+        /// Passes advanced together give what single passes give. Pricing the pass in flight again, or letting
+        /// a stretch reach the pass that provides for a request, breaks it.
+        #[test]
+        fn a_stretch_is_its_passes(
+            jobs in proptest::collection::vec((1u32..150, 0u32..60), 1..9),
+            blocks in 14u32..60,
+        ) {
+            let (mut together, mut single) = (Tokens::default(), Tokens::default());
+            let mut advanced = engine(&jobs, blocks);
+            let horizon = Horizon { starts_before: Nanos::MAX, ends_by: Nanos::MAX };
+            while advanced.wake().is_some() {
+                advanced.advance(horizon, &mut together).unwrap();
+                advanced.take_signals(&mut Vec::new());
+            }
+            let mut stepped = engine(&jobs, blocks);
+            while !stepped.is_idle() || !stepped.flights.is_empty() {
+                stepped.step(Nanos::MAX, &mut single).unwrap();
+            }
+            prop_assert_eq!(together, single);
+            prop_assert_eq!(advanced.work().busy, stepped.work().busy);
+        }
+    }
+
+    #[test]
+    fn an_uncontended_first_token_takes_two_passes_when_the_engine_is_busy() {
+        let mut tokens = Tokens::default();
+        let mut engine = engine(&[(40, 50)], 60);
+        engine
+            .advance(Horizon { starts_before: Nanos(30_000_000), ends_by: Nanos::MAX }, &mut tokens)
+            .unwrap();
+        let before = engine.boundary();
+        engine.take_signals(&mut Vec::new());
+        let job = Job { id: RequestId(1), prompt: Prompt::unique(9, 20), output_tokens: 2 };
+        engine.submit(job, before);
+        while engine.wake().is_some() {
+            engine.advance(Horizon { starts_before: Nanos::MAX, ends_by: Nanos::MAX }, &mut tokens).unwrap();
+            engine.take_signals(&mut Vec::new());
+        }
+        let passes = tokens.0[&0].iter().filter(|&&at| at > before.0 && at <= tokens.0[&1][0]).count();
+        assert_eq!(passes, 2, "one was in flight, the other has its prompt");
+    }
+}

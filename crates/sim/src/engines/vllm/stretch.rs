@@ -50,9 +50,11 @@ impl Vllm {
         for position in 0..self.running.len() {
             let slot = self.running[position];
             let sequence = &mut self.sequences[slot];
-            sequence.len += count;
+            // What the last of these passes samples is not known when it is scheduled, and blocks are published
+            // then.
+            sequence.len += count - 1;
             sequence.computed += count;
-            if sequence.len == sequence.limit {
+            if sequence.len + 1 == sequence.limit {
                 finishing = true;
                 self.shell.signals.push(Signal::Ended(sequence.id));
             }
@@ -62,6 +64,7 @@ impl Vllm {
             let fits = self.pool.allocate(missing, &mut sequence.blocks);
             assert!(fits, "a stretch is no longer than its blocks");
             self.publish(slot);
+            self.sequences[slot].len += 1;
         }
         finishing
     }
