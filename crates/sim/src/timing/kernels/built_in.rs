@@ -79,6 +79,10 @@ impl KernelProfile {
         Self { name, about, content }
     }
 
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.content.tables.contains_key(name)
+    }
+
     /// The table `name`, if the profile has it.
     pub(super) fn table(&self, name: &str) -> Result<Table> {
         let place = format!("{} {name}", self.name);

@@ -7,6 +7,7 @@
 mod attention;
 mod axis;
 mod built_in;
+mod survey;
 mod table;
 
 use std::path::Path;
@@ -22,6 +23,7 @@ use crate::provenance::{Ledger, Provenance};
 use attention::{Attention, Reading};
 use axis::lerp;
 pub use built_in::{KernelContent, KernelProfile, kernel_profiles};
+pub use survey::kernel_survey;
 use table::Table;
 
 /// The row of the table.
@@ -56,6 +58,13 @@ impl<'a> Source<'a> {
             (None, Some(path)) => Ok(Self::Folder(Path::new(path))),
             _ => Err(Error::usage("timing model \"kernels\": give \"profile\" or \"path\"")
                 .hint(format!("built-in profiles: {}", built_in::names()))),
+        }
+    }
+
+    fn has(self, name: &str) -> bool {
+        match self {
+            Self::BuiltIn(profile) => profile.has(name),
+            Self::Folder(folder) => matches!(Table::find(folder, name), Ok(Some(_)) | Err(_)),
         }
     }
 
