@@ -162,7 +162,7 @@ struct Kernels {
     /// By decode batch: how far the longest context decides, where it is not split over the device.
     skew: Vec<(u32, f64)>,
     /// By tokens and experts in use.
-    experts: Vec<(u32, Vec<(u32, f64)>)>,
+    experts: ExpertRows,
     ledger: Ledger,
 }
 
@@ -446,8 +446,11 @@ fn skew(table: &Table) -> Result<Vec<(u32, f64)>> {
     Ok(sums.into_iter().map(part).collect())
 }
 
+/// Microseconds by tokens, then by experts in use.
+type ExpertRows = Vec<(u32, Vec<(u32, f64)>)>;
+
 /// Expert times by tokens, then by experts in use.
-fn expert_rows(table: &Table) -> Result<Vec<(u32, Vec<(u32, f64)>)>> {
+fn expert_rows(table: &Table) -> Result<ExpertRows> {
     let mut rows: std::collections::BTreeMap<u32, Vec<(u32, f64)>> = Default::default();
     for row in table.rows() {
         let points = rows.entry(row.count("tokens")?).or_default();
