@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod kernel_profiles;
 mod parity;
 mod process;
 mod profiles;

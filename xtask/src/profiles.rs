@@ -1,4 +1,5 @@
-//! `profiles`: writes the built-in timing profiles again from the AISimulate grids in `../shared`.
+//! `profiles`: writes the built-in timing profiles again from the AISimulate grids in `../shared`, then those
+//! of kernels.
 //!
 //! A grid comes with its parts: time by tokens, by requests, and of attention. Where only whole passes were
 //! exported, tokens and requests are those of the grid with the same weights, and attention is the rest.
@@ -7,7 +8,7 @@ use std::fs;
 
 use serde_json::{Map, Value, json};
 
-use crate::{Failure, no_arguments};
+use crate::{Failure, kernel_profiles, no_arguments};
 
 const GRIDS: &str = "../shared/data/timing/aic-grids";
 
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
         fs::write(&path, text(&profile(row)?)).map_err(|error| format!("{path}: {error}"))?;
         println!("{path}");
     }
-    Ok(())
+    Ok(kernel_profiles::write()?)
 }
 
 fn profile(row: &Row) -> Result<Vec<(&'static str, Value)>, String> {

@@ -28,6 +28,8 @@ enum Verb {
     Compare(cmd::compare::Flags),
     /// Replay a measured run and say how far the simulation is from it.
     Validate(cmd::validate::Flags),
+    /// Look at measured tables before they are trusted.
+    Profile(cmd::profile::Flags),
     /// List formats, engines, routers, queue policies, timing models and their arguments.
     List(cmd::list::Flags),
 }
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Verb::Replay(flags) => cmd::replay::run(*flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
         Verb::Validate(flags) => cmd::validate::run(&flags),
+        Verb::Profile(flags) => cmd::profile::run(&flags),
         Verb::List(flags) => cmd::list::run(&flags),
     };
     result.unwrap_or_else(|error| {

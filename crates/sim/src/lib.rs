@@ -16,6 +16,7 @@ pub mod queues;
 pub mod routers;
 mod shell;
 mod stretch;
+pub mod survey;
 pub mod timing;
 mod wakes;
 mod world;

@@ -44,7 +44,11 @@ fn gpu_rows() -> Vec<Choice> {
 }
 
 fn profile_rows() -> Vec<Choice> {
-    timing::profiles().iter().map(|row| Choice { name: row.name, about: &row.about }).collect()
+    let grids = timing::profiles().iter().map(|row| Choice { name: row.name, about: &row.about });
+    let kernels = timing::kernel_profiles().iter().map(|row| Choice { name: row.name, about: &row.about });
+    let mut rows: Vec<Choice> = grids.chain(kernels).collect();
+    rows.sort_by_key(|row| row.name);
+    rows
 }
 
 /// Every kind, alphabetical.
@@ -54,7 +58,11 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
     Kind { name: "gpus", about: "gpu in the engine arguments and of roofline", rows: gpu_rows },
     Kind { name: "models", about: "model in the engine arguments", rows: model_rows },
-    Kind { name: "profiles", about: "--timing grid:NAME", rows: profile_rows },
+    Kind {
+        name: "profiles",
+        about: "--timing grid:NAME, or kernels:NAME where -v says kernels",
+        rows: profile_rows,
+    },
     Kind {
         name: "queues",
         about: "router_queue_policy in the router configuration",

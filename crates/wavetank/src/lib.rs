@@ -12,6 +12,7 @@ mod json_arg;
 mod keys;
 mod plan;
 mod pools;
+pub mod profile;
 mod replay;
 mod router_args;
 mod seeds;

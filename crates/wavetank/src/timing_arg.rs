@@ -71,6 +71,10 @@ mod tests {
                 r#"{"name":"grid","profile":"llama31-8b-h200-tp1-bf16","host_ms":0.5}"#,
             ),
             (
+                "kernels:rtx4090-llama-3.1-8b,max_num_seqs=64",
+                r#"{"name":"kernels","profile":"rtx4090-llama-3.1-8b","max_num_seqs":64}"#,
+            ),
+            (
                 "roofline:llama-3.1-8b,gpu=h100,tp=2,weight_dtype=fp8",
                 r#"{"name":"roofline","model":"llama-3.1-8b","gpu":"h100","tp":2,"weight_dtype":"fp8"}"#,
             ),

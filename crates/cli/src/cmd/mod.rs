@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod list;
+pub(crate) mod profile;
 pub(crate) mod replay;
 mod replay_flags;
 pub(crate) mod validate;

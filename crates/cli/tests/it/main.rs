@@ -8,6 +8,7 @@ mod golden;
 mod inputs;
 mod interrupt;
 mod outputs;
+mod profile;
 mod readme;
 mod report;
 mod sandbox;

@@ -255,7 +255,7 @@ fn lists() {
     timing (--timing, and timing in the engine arguments)
       fixed       every pass with prompt work adds prefill_ms, every pass with decode work decode_ms
       grid        measured step times, of a built-in profile (`wavetank list profiles`) or a file
-      kernels     measured kernels of one model on one GPU, summed over layers, with links and host time
+      kernels     measured kernels, of a built-in profile (`wavetank list profiles`) or a folder
       npz         the reference's profiler results, arrays in an .npz file (path)
       polynomial  the reference's default formulas: prefill by new tokens, decode by cache utilisation
       roofline    from a model's shape (model or config) and a GPU's rates; gpu, tp, weight_dtype, kv_dtype

@@ -16,6 +16,8 @@ use wavetank_model::{Described, Error, Result, find};
 use crate::provenance::Provenance;
 
 pub use grid::{BuiltIn, Profile, profiles};
+pub use kernels::{KernelContent, KernelProfile, kernel_profiles, kernel_survey};
+pub use npz::npz_survey;
 
 /// What one request computes in a pass beyond the token sampled last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

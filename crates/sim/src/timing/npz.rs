@@ -10,6 +10,8 @@ use ndarray_npy::NpzReader;
 use serde::Deserialize;
 use wavetank_model::{Error, Result};
 
+use crate::survey::{Axis, Survey};
+
 use super::{DecodeBatch, Entry, Pass, PassTime, PrefillBatch, Pricing, Timing, configure, decode_part_ms};
 
 /// The row of the table.
@@ -100,6 +102,18 @@ impl Npz {
         let at = |row: usize| blend(self.itl_ms[[row, column]], self.itl_ms[[row, column + 1]], along);
         blend(at(row), at(row + 1), share).clamp(1.0, A_DAY_MS)
     }
+}
+
+/// The tables of an .npz file. Errors are fractions of the value itself.
+pub fn npz_survey(path: &Path) -> Result<Vec<Survey>> {
+    let Npz { isl, ttft_ms, kv_tokens, lengths, itl_ms } = Npz::read(path)?;
+    let [prefill, decode] = [ttft_ms, itl_ms.iter().copied().collect()]
+        .map(|values: Vec<f64>| values.into_iter().map(Some).collect::<Vec<_>>());
+    let axes = vec![Axis::of("KV tokens", &kv_tokens), Axis::of("length", &lengths)];
+    Ok(vec![
+        Survey::of("prefill", vec![Axis::of("new tokens", &isl)], &prefill),
+        Survey::of("decode", axes, &decode),
+    ])
 }
 
 /// Reads an array of 64-bit numbers, whole or not.

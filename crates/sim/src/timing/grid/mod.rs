@@ -7,6 +7,7 @@
 
 mod csv;
 mod profile;
+mod survey;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,13 @@
 
 use std::sync::OnceLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use wavetank_model::{Error, Result};
 
 use super::table::{Curve, Surface, isotonic, isotonic_columns, isotonic_rows};
 
 /// Measured times of one model on one machine.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     schema: String,
@@ -38,7 +38,7 @@ pub struct Profile {
 }
 
 /// The four tables.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Tables {
     /// Tokens of a pass.
     pub(super) tokens: Vec<u32>,
@@ -71,6 +71,26 @@ pub(super) const A_DAY_MS: f64 = 86_400_000.0;
 pub(super) const MOST: u32 = 1 << 20;
 
 impl Profile {
+    /// A profile of `tables` whose model and machine nobody told.
+    pub(super) fn unknown(source: String, tables: Tables) -> Self {
+        let [model, gpu, engine, weight_dtype, kv_dtype, licence] = [(); 6].map(|()| "unknown".to_owned());
+        let (schema, unit) = (SCHEMA.to_owned(), "ms".to_owned());
+        Self {
+            schema,
+            unit,
+            model,
+            gpu,
+            engine,
+            tp: 1,
+            weight_dtype,
+            kv_dtype,
+            source,
+            licence,
+            host_ms: 0.0,
+            tables,
+        }
+    }
+
     /// Reads and checks a profile; errors carry `place` and the line.
     pub(super) fn parse(place: &str, text: &str) -> Result<Self> {
         let profile: Self = serde_json::from_str(text).map_err(|error| {
@@ -146,10 +166,17 @@ impl Tables {
         Ok(())
     }
 
+    /// The values of the four tables as they were measured.
+    pub(super) fn measured(&self) -> [Vec<Option<f64>>; 4] {
+        let all = |values: &[f64]| values.iter().copied().map(Some).collect();
+        let decode = self.decode_attn_ms.concat();
+        [all(&self.token_ms), all(&self.seq_ms), self.prefill_attn_ms.concat(), all(&decode)]
+    }
+
     /// Closes the far corner and makes every table rise with its tokens, requests and lengths. The context of
     /// a prompt is left as measured: without one a dearer kernel runs.
-    pub(super) fn compile(self) -> Compiled {
-        let (mut token_ms, mut seq_ms) = (self.token_ms, self.seq_ms);
+    pub(super) fn repaired(&self) -> [Vec<f64>; 4] {
+        let (mut token_ms, mut seq_ms) = (self.token_ms.clone(), self.seq_ms.clone());
         isotonic(&mut token_ms);
         isotonic(&mut seq_ms);
         let mut prefill: Vec<f64> =
@@ -158,6 +185,12 @@ impl Tables {
         let mut decode = self.decode_attn_ms.concat();
         isotonic_rows(&mut decode, self.dctx.len());
         isotonic_columns(&mut decode, self.dctx.len());
+        [token_ms, seq_ms, prefill, decode]
+    }
+
+    /// The tables, repaired, in the form passes are priced from.
+    pub(super) fn compile(self) -> Compiled {
+        let [token_ms, seq_ms, prefill, decode] = self.repaired();
         Compiled {
             token: Curve::of(&self.tokens, &token_ms),
             sequence: Curve::of(&self.seqs, &seq_ms),

@@ -11,6 +11,7 @@ use wavetank_model::Result;
 use super::axis::{Axis, lerp};
 use super::table::Table;
 use crate::provenance::left_out;
+use crate::survey::{self, Survey};
 
 type Cell = (u32, u32, u32, u32);
 
@@ -159,6 +160,27 @@ impl Attention {
             mixed,
             fine,
         })
+    }
+
+    /// Its three tables.
+    pub(super) fn survey(&self) -> [Survey; 3] {
+        let axis = |name: &'static str, axis: &Axis| survey::Axis::of(name, axis.points());
+        let flat = |name: &'static str, rows: &'static str, columns: &'static str, grid: &Grid2| {
+            let values: Vec<_> = grid.times.iter().copied().map(Some).collect();
+            Survey::of(name, vec![axis(rows, &grid.rows), axis(columns, &grid.columns)], &values)
+        };
+        let axes = vec![
+            axis("new tokens", &self.chunks),
+            axis("context", &self.contexts),
+            axis("requests", &self.batches),
+            axis("length", &self.lengths),
+        ];
+        let mixed: Vec<_> = self.mixed.iter().map(|&us| Some(f64::from(us))).collect();
+        [
+            flat("prefill attention", "new tokens", "context", &self.prefill),
+            flat("decode attention", "requests", "length", &self.decode),
+            Survey::of("mixed attention", axes, &mixed),
+        ]
     }
 
     /// A batch that only decodes, all of one length.

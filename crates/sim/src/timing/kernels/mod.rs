@@ -1,38 +1,90 @@
 //! Measured kernels: per-layer tables summed over the layers, a link for the collectives the tables do not
 //! hold, and what the host adds to a pass (spec/vllm-timing.md 3 and 4).
 //!
-//! `table` reads the files, `axis` and `attention` interpolate, this file adds up.
+//! `table` reads the files, `built_in` holds those of the program, `axis` and `attention` interpolate, this
+//! file adds up.
 
 mod attention;
 mod axis;
+mod built_in;
+mod survey;
 mod table;
 
 use std::path::Path;
 use std::rc::Rc;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 use wavetank_model::{Error, Result};
 
-use super::{Chunk, DecodeBatch, Entry, Pass, PassTime, Pricing, Timing, configure};
+use super::{Chunk, DecodeBatch, Entry, Parameters, Pass, PassTime, Pricing, Timing, configure};
 use crate::provenance::{Ledger, Provenance};
 use attention::{Attention, Reading};
 use axis::lerp;
+pub use built_in::{KernelContent, KernelProfile, kernel_profiles};
+pub use survey::kernel_survey;
 use table::Table;
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
     name: "kernels",
-    about: "measured kernels of one model on one GPU, summed over layers, with links and host time",
+    about: "measured kernels, of a built-in profile (`wavetank list profiles`) or a folder",
     pricing: Pricing::Fused,
-    argument: Some("path"),
-    build: |parameters| Ok(Rc::new(Kernels::read(&configure(ENTRY.name, parameters)?)?)),
+    argument: Some("profile"),
+    build: |parameters| Ok(Rc::new(Kernels::build(parameters)?)),
 };
+
+/// Where the tables are.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    BuiltIn(&'a KernelProfile),
+    Folder(&'a Path),
+}
+
+impl<'a> Source<'a> {
+    /// The built-in profile or the folder that the parameters name.
+    fn of(parameters: &'a Parameters) -> Result<Self> {
+        let text = |key: &str| parameters.get(key).and_then(Value::as_str);
+        match (text("profile"), text("path")) {
+            (Some(name), None) => match kernel_profiles().iter().find(|profile| profile.name == name) {
+                Some(profile) => Ok(Self::BuiltIn(profile)),
+                None if name.contains(['/', '\\']) || Path::new(name).is_dir() => {
+                    Ok(Self::Folder(Path::new(name)))
+                }
+                None => Err(Error::usage(format!("timing model \"kernels\": unknown profile \"{name}\""))
+                    .hint(format!("known: {}; a folder is named by its path", built_in::names()))),
+            },
+            (None, Some(path)) => Ok(Self::Folder(Path::new(path))),
+            _ => Err(Error::usage("timing model \"kernels\": give \"profile\" or \"path\"")
+                .hint(format!("built-in profiles: {}", built_in::names()))),
+        }
+    }
+
+    fn has(self, name: &str) -> bool {
+        match self {
+            Self::BuiltIn(profile) => profile.has(name),
+            Self::Folder(folder) => matches!(Table::find(folder, name), Ok(Some(_)) | Err(_)),
+        }
+    }
+
+    fn table(self, name: &str) -> Result<Table> {
+        match self {
+            Self::BuiltIn(profile) => profile.table(name),
+            Self::Folder(folder) => Table::read(folder, name),
+        }
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
+    /// A built-in profile, or the folder of the tables; [`Source`] reads it.
+    #[serde(default, rename = "profile")]
+    _profile: IgnoredAny,
     /// The folder of the tables.
-    path: String,
+    #[serde(default, rename = "path")]
+    _path: IgnoredAny,
     layers: u32,
     hidden: u32,
     #[serde(default = "one")]
@@ -113,13 +165,23 @@ struct Kernels {
     /// By decode batch: how far the longest context decides, where it is not split over the device.
     skew: Vec<(u32, f64)>,
     /// By tokens and experts in use.
-    experts: Vec<(u32, Points)>,
+    experts: ExpertRows,
     ledger: Ledger,
 }
 
 impl Kernels {
-    fn read(config: &Config) -> Result<Self> {
-        let folder = Path::new(&config.path);
+    /// The model of `parameters`; those of a built-in profile hold where they say nothing.
+    fn build(parameters: &Parameters) -> Result<Self> {
+        let source = Source::of(parameters)?;
+        let mut given = parameters.clone();
+        if let Source::BuiltIn(profile) = source {
+            given = profile.content.parameters.clone();
+            given.extend(parameters.clone());
+        }
+        Self::read(configure(ENTRY.name, &given)?, source)
+    }
+
+    fn read(config: Config, source: Source<'_>) -> Result<Self> {
         let sound = config.layers > 0 && config.hidden > 0 && config.tp > 0 && config.ranks > 0;
         if !sound || config.max_num_seqs == 0 {
             return Err(Error::usage(
@@ -128,16 +190,16 @@ impl Kernels {
         }
         let experts = match config.experts {
             0 => Vec::new(),
-            _ => expert_rows(&Table::read(folder, "moe")?)?,
+            _ => expert_rows(&source.table("moe")?)?,
         };
         Ok(Self {
-            dense_us: dense_us(&Table::read(folder, "dense")?, config.layers)?,
-            sequence_us: sequence_us(&Table::read(folder, "per_sequence")?)?,
-            attention: Attention::read(&Table::read(folder, "attention")?)?,
-            skew: skew(&Table::read(folder, "skew")?)?,
+            dense_us: dense_us(&source.table("dense")?, config.layers)?,
+            sequence_us: sequence_us(&source.table("per_sequence")?)?,
+            attention: Attention::read(&source.table("attention")?)?,
+            skew: skew(&source.table("skew")?)?,
             experts,
             ledger: Ledger::default(),
-            config: Config { path: config.path.clone(), ..*config },
+            config,
         })
     }
 
@@ -387,8 +449,11 @@ fn skew(table: &Table) -> Result<Vec<(u32, f64)>> {
     Ok(sums.into_iter().map(part).collect())
 }
 
+/// Microseconds by tokens, then by experts in use.
+type ExpertRows = Vec<(u32, Vec<(u32, f64)>)>;
+
 /// Expert times by tokens, then by experts in use.
-fn expert_rows(table: &Table) -> Result<Vec<(u32, Points)>> {
+fn expert_rows(table: &Table) -> Result<ExpertRows> {
     let mut rows: std::collections::BTreeMap<u32, Points> = Default::default();
     for row in table.rows() {
         let points = rows.entry(row.count("tokens")?).or_default();
@@ -433,7 +498,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::timing::Parameters;
 
     /// A profile whose times can be worked out by hand: a token costs 2 us in every layer, a sequence 3 us;
     /// attention costs 1 us per thousand of (new tokens x context before and among them) and per thousand of
@@ -493,7 +557,7 @@ mod tests {
     }
 
     fn build(changed: Option<(&str, &str)>) -> Result<Kernels> {
-        Kernels::read(&configure("kernels", &parameters(&folder(changed)))?)
+        Kernels::build(&parameters(&folder(changed)))
     }
 
     #[test]
@@ -547,7 +611,57 @@ mod tests {
         );
         let missing = folder(None);
         fs::remove_file(missing.join("skew.csv")).unwrap();
-        let error = Kernels::read(&configure("kernels", &parameters(&missing)).unwrap()).err().unwrap();
+        let error = Kernels::build(&parameters(&missing)).err().unwrap();
         assert!(error.to_string().contains("skew.csv or skew.csv.gz is missing"), "{error}");
+    }
+
+    /// Breaks when `cargo xtask profiles` drops a row that the model reads, or a parameter is not used.
+    #[test]
+    fn built_in_profiles_price_passes_like_their_folders() {
+        let runs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/vllm-runs");
+        if !runs.is_dir() {
+            return;
+        }
+        for profile in kernel_profiles() {
+            let named = Parameters::from_iter([("profile".to_owned(), Value::from(profile.name))]);
+            let folder = runs.join(profile.name).join("profile").display().to_string();
+            let mut full = profile.content.parameters.clone();
+            full.insert("path".to_owned(), folder.into());
+            let [small, whole] = [named, full].map(|parameters| Kernels::build(&parameters).unwrap());
+            for tokens in [0, 1, 16, 100, 700, 2048, 5000] {
+                for requests in [0, 1, 5, 64, 200] {
+                    for length in [20, 600, 3000, 20_000] {
+                        let kv_tokens = u64::from(requests) * u64::from(length);
+                        let decode =
+                            DecodeBatch { requests, kv_tokens, capacity_tokens: 0, longest: 2 * length };
+                        let chunks = [Chunk::of_prompt(tokens, length / 3)];
+                        let chunks = if tokens > 0 { &chunks[..] } else { &[] };
+                        let [got, expected] = [&small, &whole]
+                            .map(|kernels| kernels.pass_ms(Pass { chunks, decode }).prompt_ms);
+                        let off = (got / expected - 1.0).abs();
+                        assert!(off < 1e-3, "{}: {tokens} {requests} {length}: {off}", profile.name);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn given_parameters_override_those_of_a_built_in_profile() {
+        let build = |text: &str| Kernels::build(&serde_json::from_str(text).unwrap());
+        let plain = build(r#"{"profile": "rtxpro6000-qwen3-32b-tp2"}"#).unwrap().config;
+        assert_eq!((plain.layers, plain.tp, plain.max_num_seqs), (64, 2, 128));
+        let given =
+            build(r#"{"profile": "rtxpro6000-qwen3-32b-tp2", "tp": 1, "host": {"pass_us": 9}}"#).unwrap();
+        assert_eq!((given.config.layers, given.config.tp, given.config.host.pass_us), (64, 1, 9.0));
+        for (text, expected) in [
+            (r#"{"profile": "rtx1"}"#, "unknown profile \"rtx1\""),
+            (r#"{"profile": "rtx4090-llama-3.1-8b", "path": "d"}"#, "give \"profile\" or \"path\""),
+            (r#"{"layers": 3}"#, "give \"profile\" or \"path\""),
+            (r#"{"profile": "rtx4090-llama-3.1-8b", "experts": 8}"#, "no table \"moe\""),
+        ] {
+            let message = build(text).err().expect(text).to_string();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
     }
 }

@@ -1,0 +1,44 @@
+//! `wavetank profile`: measured tables, looked at before they are trusted.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use wavetank::{Result, profile};
+
+use crate::output;
+
+#[derive(Args)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Subcommand)]
+enum Kind {
+    /// Timing tables: points, leave-one-out errors, what is extrapolated and what was repaired.
+    Timing(TimingFlags),
+}
+
+#[derive(Args)]
+struct TimingFlags {
+    /// A profile, a CSV of passes, exported parts, an .npz file, a folder of
+    /// kernels, or a name of `wavetank list profiles`.
+    #[arg(value_name = "FILE|DIR|NAME")]
+    tables: String,
+    /// Write a profile for `--timing grid:FILE`.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+    let Kind::Timing(flags) = &flags.kind;
+    let measured = profile::measured(&flags.tables)?;
+    if let Some(path) = &flags.output {
+        output::keep_apart(&[("the tables", Path::new(&flags.tables)), ("--output", path)])?;
+        let text = measured.text().map_err(|error| error.at("--output"))?;
+        output::write(path, |out| out.write_all(text.as_bytes()))?;
+    }
+    output::say(&measured.table())?;
+    Ok(ExitCode::SUCCESS)
+}
