@@ -93,8 +93,11 @@ def estimator(model, config, keys):
         worker_type="aggregated",
         backend_version=keys.get("aic_backend_version"),
         tp=keys.get("aic_tp_size", 1),
-        moe_tp_size=keys.get("aic_moe_tp_size"),
-        moe_ep_size=keys.get("aic_moe_ep_size"),
+        # The package takes both or none.
+        moe_tp_size=keys.get("aic_moe_tp_size", 1 if "aic_moe_ep_size" in keys else None),
+        moe_ep_size=keys.get("aic_moe_ep_size", 1 if "aic_moe_tp_size" in keys else None),
+        # Kernels alone, as in the built-in profiles: whole measured passes would hold the host's part too.
+        estimation_mode="op_level",
         database_mode="SILICON",
         fallback_policy="deny",
         **types,

@@ -238,6 +238,5 @@ impl Drop for Workplace {
     }
 }
 
-#[cfg(all(test, unix))]
-#[path = "aic_export/tests.rs"]
+#[cfg(test)]
 mod tests;
