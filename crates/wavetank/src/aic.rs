@@ -1,18 +1,28 @@
 //! The reference's silicon timing: what its `aic_*` keys and `--aic-*` flags describe, as a timing model of
 //! ours.
 //!
-//! A built-in profile of the same model, machine, parallelism and number types is used where there is one.
+//! A built-in profile of the same model, machine, parallelism and number types is used where there is one;
+//! else a grid that the user's own AISimulate gives (`aic_export`).
 
 use serde_json::{Map, Value};
 use wavetank_model::{Architecture, Error, Result, model};
 use wavetank_sim::timing::{BuiltIn, TimingConfig, profiles};
 
+use crate::aic_export::{Exporter, grid_of};
 use crate::args::ReplayArgs;
 use crate::deployment::{Deployment, Dtype};
 use crate::json_arg::JsonArg;
 
 /// The timing model that the `aic_*` keys of `object` describe; warnings go to `notes`.
 pub(crate) fn timing(object: &Map<String, Value>, notes: &mut Vec<String>) -> Result<TimingConfig> {
+    timing_through(&Exporter::of_environment(), object, notes)
+}
+
+fn timing_through(
+    exporter: &Exporter,
+    object: &Map<String, Value>,
+    notes: &mut Vec<String>,
+) -> Result<TimingConfig> {
     let text = |key: &str| object.get(key).and_then(Value::as_str);
     for key in ["aic_backend", "aic_system", "aic_model_path"] {
         if text(key).is_none() {
@@ -26,7 +36,12 @@ pub(crate) fn timing(object: &Map<String, Value>, notes: &mut Vec<String>) -> Re
         .find(|key| object.get(*key).and_then(Value::as_u64).unwrap_or(1) > 1);
     let asked = Deployment::of(object).ok().filter(|_| backend == "vllm" && split.is_none());
     let found = asked.and_then(|asked| profiles().iter().find(|built_in| is_of(built_in, &asked)));
-    let Some(found) = found else { return Err(not_built_in(object)) };
+    let Some(found) = found else { return exported(exporter, object, notes) };
+    for key in ["aic_comm_dtype", "aic_fmha_dtype", "aic_moe_dtype"] {
+        if text(key).is_some() {
+            notes.push(format!("\"{key}\" has no effect: {PROFILE_TYPES}"));
+        }
+    }
     let version = text("aic_backend_version").filter(|version| !found.profile.engine.contains(version));
     if let Some(version) = version {
         notes.push(format!(
@@ -36,6 +51,46 @@ pub(crate) fn timing(object: &Map<String, Value>, notes: &mut Vec<String>) -> Re
     }
     let parameters = Map::from_iter([("profile".to_owned(), Value::from(found.name))]);
     Ok(TimingConfig { name: "grid".to_owned(), parameters })
+}
+
+const PROFILE_TYPES: &str = "built-in profiles differ in the types of weights and KV only";
+
+/// Engines that the exporting package knows.
+const BACKENDS: [&str; 3] = ["sglang", "trtllm", "vllm"];
+
+/// A grid through the user's Python, which knows more models and machines than are built in.
+fn exported(
+    exporter: &Exporter,
+    object: &Map<String, Value>,
+    notes: &mut Vec<String>,
+) -> Result<TimingConfig> {
+    if !BACKENDS.iter().any(|backend| object["aic_backend"] == *backend) {
+        return Err(not_built_in(object, &format!("known backends: {}", BACKENDS.join(", "))));
+    }
+    if object.get("aic_attention_dp_size").and_then(Value::as_u64).is_some_and(|ranks| ranks > 1) {
+        return Err(not_built_in(object, "ranks of attention are not simulated"));
+    }
+    let mut keys: Map<String, Value> =
+        given(object).map(|(key, value)| (key.clone(), value.clone())).collect();
+    // As in the estimate of the memory, KV is as wide as activations unless the keys say otherwise.
+    let kv = keys.entry("aic_kv_cache_dtype").or_insert(Value::from("auto"));
+    if kv.as_str() == Some("auto") {
+        *kv = Value::from("bf16");
+    }
+    let found = exporter.grid(&keys).map_err(|why| not_built_in(object, &why))?;
+    let (origin, path) = (found.origin, found.path);
+    notes.push(format!("timing of {} from {}: {}", origin.engine, origin.package, path.display()));
+    let mut config = grid_of(&path);
+    // The tables hold kernels only, as those of the built-in profiles, which are all of vLLM.
+    let vllm = profiles().first().filter(|_| keys["aic_backend"] == "vllm");
+    if let Some(built_in) = vllm {
+        config.parameters.insert("host_ms".to_owned(), Value::from(built_in.profile.host_ms));
+    }
+    Ok(config)
+}
+
+fn given(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    object.iter().filter(|(key, value)| key.starts_with("aic_") && !value.is_null())
 }
 
 fn is_of(built_in: &BuiltIn, asked: &Deployment) -> bool {
@@ -56,16 +111,15 @@ fn same_shape(a: &Architecture, b: &Architecture) -> bool {
     shape(a) == shape(b)
 }
 
-fn not_built_in(object: &Map<String, Value>) -> Error {
-    let asked: Vec<String> = object
-        .iter()
-        .filter(|(key, value)| key.starts_with("aic_") && !value.is_null())
-        .map(|(key, value)| format!("{key} {}", value.to_string().replace('"', "")))
-        .collect();
+fn not_built_in(object: &Map<String, Value>, why: &str) -> Error {
+    let asked: Vec<String> =
+        given(object).map(|(key, value)| format!("{key} {}", value.to_string().replace('"', ""))).collect();
     let known: Vec<_> = profiles().iter().map(|built_in| built_in.name).collect();
-    Error::unsupported(format!("no built-in profile of {}", asked.join(", "))).hint(format!(
-        "built in: {}; others: export a grid with AISimulate (pip install aisimulate) as CSV and name it, \
-         --timing grid:FILE.csv; or estimate, --timing roofline:model=M,gpu=G,tp=N",
+    let message = format!("no built-in profile of {}, and none could be exported: {why}", asked.join(", "));
+    Error::unsupported(message).hint(format!(
+        "built in: {}; others: AISimulate (pip install aisimulate) in the Python that WAVETANK_PYTHON names, \
+         or python3; or a CSV of passes, --timing grid:FILE.csv; or estimate, --timing \
+         roofline:model=M,gpu=G,tp=N",
         known.join(", ")
     ))
 }
@@ -123,7 +177,8 @@ mod tests {
 
     fn resolved(json: &str) -> Result<String> {
         let object: Map<String, Value> = serde_json::from_str(json).unwrap();
-        timing(&object, &mut Vec::new()).map(|found| found.parameters["profile"].as_str().unwrap().to_owned())
+        timing_through(&Exporter::absent(), &object, &mut Vec::new())
+            .map(|found| found.parameters["profile"].as_str().unwrap().to_owned())
     }
 
     #[test]
@@ -148,7 +203,13 @@ mod tests {
     fn what_is_not_built_in_is_said_with_what_is() {
         let json = r#"{"aic_backend":"sglang","aic_system":"h200_sxm","aic_model_path":"llama-3.1-8b"}"#;
         let message = resolved(json).unwrap_err().to_string();
-        for part in ["aic_backend sglang", "llama31-8b-h200-tp1-bf16", "pip install aisimulate", "roofline"] {
+        for part in [
+            "aic_backend sglang",
+            "llama31-8b-h200-tp1-bf16",
+            "pip install aisimulate",
+            "roofline",
+            "no python3",
+        ] {
             assert!(message.contains(part), "{message}");
         }
         assert!(resolved(r#"{"aic_backend":"vllm"}"#).unwrap_err().to_string().contains("\"aic_system\""));

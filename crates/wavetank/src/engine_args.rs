@@ -137,7 +137,6 @@ const AUTO: &str = "auto";
 const LIVE: &str = "it concerns live workers, not replay";
 const DISAGGREGATED: &str = "it concerns disaggregated workers";
 const CAPACITY: &str = "it is for num_gpu_blocks \"auto\"";
-const PROFILE_TYPES: &str = "profiles differ in the types of weights and KV only";
 const TIERS: &str = "a host or storage tier below the GPU cache";
 
 /// Every key, alphabetical within its kind. `wavetank list engine-args` prints this table.
@@ -300,16 +299,18 @@ pub(crate) const KEYS: &[Key] = &[
     inert("zmq_kv_events_port", port, LIVE),
     inert("zmq_replay_port", port, LIVE),
     may_set("aic_attention_dp_size", "ranks of attention", |_, value| at_least_one(value).map(drop)),
-    may_set("aic_backend", "engine whose silicon timing is used; finds a built-in profile", |_, value| {
-        text(value).map(drop)
-    }),
+    may_set(
+        "aic_backend",
+        "engine whose silicon timing is used: a built-in profile, or exported by AISimulate",
+        |_, value| text(value).map(drop),
+    ),
     may_set("aic_backend_version", "its version", |_, value| text(value).map(drop)),
-    inert("aic_comm_dtype", |value| text(value).map(drop), PROFILE_TYPES),
-    inert("aic_fmha_dtype", |value| text(value).map(drop), PROFILE_TYPES),
+    may_set("aic_comm_dtype", "type of communication, in an exported grid", |_, value| text(value).map(drop)),
+    may_set("aic_fmha_dtype", "type of attention, in an exported grid", |_, value| text(value).map(drop)),
     may_set("aic_gemm_dtype", "type of the weights (that of the model)", |_, value| text(value).map(drop)),
     may_set("aic_kv_cache_dtype", "type of the KV (bf16)", |_, value| text(value).map(drop)),
     may_set("aic_model_path", "model, by its name on Hugging Face", |_, value| text(value).map(drop)),
-    inert("aic_moe_dtype", |value| text(value).map(drop), PROFILE_TYPES),
+    may_set("aic_moe_dtype", "type of the experts, in an exported grid", |_, value| text(value).map(drop)),
     may_set("aic_moe_ep_size", "ranks that split experts", |_, value| at_least_one(value).map(drop)),
     may_set("aic_moe_tp_size", "GPUs that split an expert", |_, value| at_least_one(value).map(drop)),
     unavailable("aic_mtp_seed", "speculative decoding"),

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod aic;
+mod aic_export;
 mod args;
 pub mod catalog;
 mod deployment;

@@ -32,7 +32,7 @@ pub struct Profile {
     pub licence: String,
     /// What every pass takes beside the tables.
     #[serde(default)]
-    pub(super) host_ms: f64,
+    pub host_ms: f64,
     #[serde(flatten)]
     pub(super) tables: Tables,
 }
