@@ -17,4 +17,4 @@ pub use collectors::records::{Record, Records};
 pub use collectors::serving::{Serving, Sla};
 pub use histogram::Histogram;
 pub use statistics::{Distribution, Gaps, Moments, Samples, Spans};
-pub use summary::{Counts, Summary};
+pub use summary::{Counts, Pool, Summary};

@@ -68,6 +68,15 @@ pub struct Summary {
     pub attribution: Attribution,
 }
 
+/// Workers alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// How many.
+    pub workers: u32,
+    /// GPUs of each.
+    pub gpus: u32,
+}
+
 impl Summary {
     fn per_second(&self, amount: u64) -> f64 {
         amount as f64 / self.duration.as_seconds().max(1e-9)
@@ -93,10 +102,11 @@ impl Summary {
         ratio(self.first_reused_tokens, self.input_tokens)
     }
 
-    /// All keys of the reference's summary that do not depend on the wall clock, for workers of one GPU each.
-    /// Aggregated workers are counted as decode workers, as the reference does.
-    pub fn keys(&self, prefill_workers: u32, decode_workers: u32) -> Map<String, Value> {
-        let seconds = |workers: u32| self.duration.as_seconds() * f64::from(workers);
+    /// All keys of the reference's summary that do not depend on the wall clock. Aggregated workers are
+    /// counted as decode workers, as the reference does.
+    pub fn keys(&self, prefill: Pool, decode: Pool) -> Map<String, Value> {
+        let seconds = |count: u32| self.duration.as_seconds() * f64::from(count);
+        let gpus = prefill.workers * prefill.gpus + decode.workers * decode.gpus;
         let Value::Object(mut keys) = json!({
             "num_requests": self.counts.arrived,
             "completed_requests": self.counts.completed,
@@ -110,11 +120,11 @@ impl Summary {
             "total_throughput_tok_s": self.per_second(self.input_tokens + self.output_tokens),
             "prefix_cache_reused_ratio": self.reused_ratio(),
             "first_admission_prefix_cache_reused_ratio": self.first_reused_ratio(),
-            "prefill_worker_seconds": seconds(prefill_workers),
-            "decode_worker_seconds": seconds(decode_workers),
-            "prefill_gpus_per_worker": u32::from(prefill_workers > 0),
-            "decode_gpus_per_worker": 1,
-            "gpu_hours": seconds(prefill_workers + decode_workers) / 3600.0,
+            "prefill_worker_seconds": seconds(prefill.workers),
+            "decode_worker_seconds": seconds(decode.workers),
+            "prefill_gpus_per_worker": prefill.gpus,
+            "decode_gpus_per_worker": decode.gpus,
+            "gpu_hours": seconds(gpus) / 3600.0,
         }) else {
             unreachable!("the literal above is an object")
         };

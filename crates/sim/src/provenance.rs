@@ -14,6 +14,8 @@ pub struct Provenance {
     pub extrapolated_ms: f64,
     /// From constants that were fitted: the host, links.
     pub fitted_ms: f64,
+    /// From a formula with no hardware in it.
+    pub formula_ms: f64,
     /// By how much a measured point is missed when it is computed from its neighbours, summed over the time
     /// that was read there.
     pub error_ms: f64,
@@ -45,6 +47,16 @@ impl Provenance {
         self.share(self.fitted_ms)
     }
 
+    /// The part of all time from a formula.
+    pub fn formula(&self) -> f64 {
+        self.share(self.formula_ms)
+    }
+
+    /// Time that no table gave.
+    pub(crate) fn of_formula(ms: f64) -> Self {
+        Self { total_ms: ms, formula_ms: ms, ..Self::default() }
+    }
+
     /// The same for `passes` passes.
     pub(crate) fn times(self, passes: usize) -> Self {
         let passes = passes as f64;
@@ -53,6 +65,7 @@ impl Provenance {
             interpolated_ms: self.interpolated_ms * passes,
             extrapolated_ms: self.extrapolated_ms * passes,
             fitted_ms: self.fitted_ms * passes,
+            formula_ms: self.formula_ms * passes,
             error_ms: self.error_ms * passes,
         }
     }
@@ -66,6 +79,7 @@ impl Add for Provenance {
             interpolated_ms: self.interpolated_ms + other.interpolated_ms,
             extrapolated_ms: self.extrapolated_ms + other.extrapolated_ms,
             fitted_ms: self.fitted_ms + other.fitted_ms,
+            formula_ms: self.formula_ms + other.formula_ms,
             error_ms: self.error_ms + other.error_ms,
         }
     }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Change;
 use wavetank_model::{
-    InFlight, Nanos, RejectReason, Request, RequestId, Result, ServeEvent, ServeSink, SessionId, WorkerId,
-    Workload,
+    Error, InFlight, Nanos, RejectReason, Request, RequestId, Result, ServeEvent, ServeSink, SessionId,
+    WorkerId, Workload,
 };
 
 use crate::arrivals::Arrivals;
@@ -31,8 +31,10 @@ pub struct Outcome {
     pub work: Vec<Work>,
     /// The end of the last pass.
     pub end: Nanos,
-    /// Where the time of the passes came from, if a measured model gave it.
+    /// Where the time of the passes came from, if a measured model gave any of it.
     pub provenance: Option<Provenance>,
+    /// GPUs of a worker, by pool.
+    pub gpus: Vec<u32>,
 }
 
 impl Outcome {
@@ -54,6 +56,10 @@ pub fn run(
     while let Some(now) = world.next_instant() {
         if stop.load(Ordering::Relaxed) {
             return Ok(world.outcome(true));
+        }
+        if now == Nanos::MAX {
+            return Err(Error::usage("simulated time goes beyond 584 years")
+                .hint("a bandwidth is too small, or a latency too long; --max-sim-time-seconds ends a run"));
         }
         world.enter(now);
         world.complete_passes()?;
@@ -390,12 +396,25 @@ impl<'r, 's> World<'r, 's> {
         Ok(true)
     }
 
+    /// Where the time of all pools came from; a pool by formula counts with the time it was busy.
+    fn provenance(&self) -> Option<Provenance> {
+        let (first, second) = self.workers.split_at(self.prefill_workers as usize);
+        let busy_ms = |pool: &[Box<dyn Engine>]| pool.iter().map(|worker| worker.work().busy.as_ms()).sum();
+        let of = |(timing, pool): (&Rc<dyn Timing>, _)| {
+            timing.provenance().unwrap_or_else(|| Provenance::of_formula(busy_ms(pool)))
+        };
+        let measured = self.timings.iter().any(|timing| timing.provenance().is_some());
+        let pools = self.timings.iter().zip([first, second]);
+        measured.then(|| pools.map(of).fold(Provenance::default(), Add::add))
+    }
+
     fn outcome(&self, interrupted: bool) -> Outcome {
         Outcome {
             interrupted,
             work: self.workers.iter().map(|worker| worker.work()).collect(),
             end: self.workers.iter().map(|worker| worker.boundary()).max().unwrap_or_default(),
-            provenance: self.timings.iter().filter_map(|timing| timing.provenance()).reduce(Add::add),
+            provenance: self.provenance(),
+            gpus: self.timings.iter().map(|timing| timing.gpus()).collect(),
         }
     }
 }

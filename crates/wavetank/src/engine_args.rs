@@ -1,8 +1,8 @@
 //! The JSON of `--extra-engine-args` (spec/engine.md 2): every key is a row of [`KEYS`].
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result, accelerator, find, model};
-use wavetank_sim::timing::{Pricing, TimingConfig};
+use wavetank_sim::timing::{self, Pricing, TimingConfig};
 use wavetank_sim::{EngineConfig, PreemptionMode, TransferMode, WorkerRole, engines, queues};
 
 use crate::deployment::{Deployment, Dtype};
@@ -24,6 +24,13 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
     let given = |key: &str| typed.object.get(key).is_some_and(|value| !value.is_null());
     if config.engine_type == "sglang" {
         sglang_args::settle(&mut config, typed)?;
+        if config.block_size == 1 && !given("num_gpu_blocks") {
+            notes.push(format!(
+                "{}: pages of one token, so the cache holds {} tokens; \"block_size\" or \"num_gpu_blocks\" \
+                 make it larger",
+                typed.place, config.num_gpu_blocks
+            ));
+        }
     }
     let idle: &[&str] = match config.engine_type.as_str() {
         "sglang" => {
@@ -49,6 +56,10 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
     for key in transfer.iter().filter(|key| stays && given(key) && !(sized && **key == "model")) {
         notes.push(format!("{}: \"{key}\" has no effect: {DISAGGREGATED}", typed.place));
     }
+    let receives = config.worker_type == WorkerRole::Decode;
+    for key in transfer.iter().filter(|key| receives && given(key) && !(sized && **key == "model")) {
+        notes.push(format!("{}: \"{key}\" has no effect: prefill workers send", typed.place));
+    }
     Ok(config)
 }
 
@@ -60,6 +71,31 @@ pub(crate) fn settle_scheduling(config: &mut EngineConfig, typed: &JsonArg) -> R
     }
     Ok(())
 }
+
+/// A cache that the GPU of the profile could not hold is worth a word.
+pub(crate) fn note_capacity(config: &EngineConfig, place: &str, notes: &mut Vec<String>) {
+    let name = config.timing.parameters.get("profile").and_then(Value::as_str);
+    let built_in =
+        timing::profiles().iter().find(|row| config.timing.name == "grid" && name == Some(row.name));
+    let Some(timing::BuiltIn { profile, .. }) = built_in else { return };
+    let object = json!({
+        "model": profile.model, "gpu": profile.gpu, "tp": profile.tp,
+        "weight_dtype": profile.weight_dtype, "kv_dtype": profile.kv_dtype,
+    });
+    let fits = object
+        .as_object()
+        .and_then(|object| Deployment::of(object).ok())
+        .and_then(|deployment| deployment.num_gpu_blocks(USUAL_SHARE, config.block_size).ok());
+    if let Some(fits) = fits.filter(|&fits| fits < config.num_gpu_blocks) {
+        notes.push(format!(
+            "{place}: {} blocks of {} tokens are more KV than the GPUs of the profile hold (about {fits})",
+            config.num_gpu_blocks, config.block_size
+        ));
+    }
+}
+
+/// The part of a GPU's memory an engine takes.
+const USUAL_SHARE: f64 = 0.9;
 
 /// The keys that choose a timing model.
 pub(crate) const TIMING: [&str; 3] = ["aic_backend", "planner_profile_data", "timing"];
@@ -101,7 +137,7 @@ fn is_estimated(typed: &JsonArg) -> bool {
 fn settle_capacity(config: &mut EngineConfig, typed: &JsonArg, notes: &mut Vec<String>) -> Result<()> {
     let (used, other, usual) = match config.engine_type.as_str() {
         "sglang" => ("mem_fraction_static", "gpu_memory_utilization", 0.88),
-        _ => ("gpu_memory_utilization", "mem_fraction_static", 0.9),
+        _ => ("gpu_memory_utilization", "mem_fraction_static", USUAL_SHARE),
     };
     let estimated = is_estimated(typed);
     for (key, idle) in [(used, !estimated), (other, true), ("gpu", !estimated), ("tp", !estimated)] {

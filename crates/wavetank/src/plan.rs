@@ -181,6 +181,9 @@ impl Plan {
     }
 }
 
+/// Ranks in lockstep; no deployment has more.
+const MOST_RANKS: u32 = 1024;
+
 fn check_engine(engine: &EngineConfig) -> Result<()> {
     let flag = "--extra-engine-args";
     find("engine", engines::ALL, &engine.engine_type).map_err(|error| error.at(flag))?;
@@ -204,6 +207,9 @@ fn check_engine(engine: &EngineConfig) -> Result<()> {
     }
     for limit in [engine.max_num_seqs, engine.max_num_batched_tokens, engine.max_model_len] {
         positive(flag, limit.unwrap_or(1))?;
+    }
+    if engine.data_parallel_ranks > MOST_RANKS {
+        return Err(Error::usage(format!("at most {MOST_RANKS} data-parallel ranks")).at(flag));
     }
     speed_ratio(flag, engine.speedup_ratio)?;
     speed_ratio(flag, engine.decode_speedup_ratio)?;

@@ -104,8 +104,19 @@ fn pool(
         engine.timing = timing_arg::of_flag("--timing", timing)?;
     }
     engine_args::settle_scheduling(&mut engine, &typed)?;
+    engine_args::note_capacity(&engine, &typed.place, warnings);
     let policy = typed.object.get("router_queue_policy").and_then(Value::as_str).map(str::to_owned);
     Ok((engine, policy))
+}
+
+/// Slower links carry a long prompt beyond the end of simulated time.
+const LEAST_GBPS: f64 = 0.001;
+const A_DAY: Nanos = Nanos(86_400_000_000_000);
+
+/// What one transfer may use, if that is said.
+fn own_bandwidth(engine: &EngineConfig) -> Option<f64> {
+    let bandwidth = engine.transfer.kv_transfer_bandwidth;
+    (bandwidth > 0.0 && engine.transfer.kv_bytes_per_token > 0).then_some(bandwidth)
 }
 
 /// Roles and shapes that fit together.
@@ -125,6 +136,13 @@ pub(crate) fn check(plan: &wavetank_sim::Plan) -> Result<()> {
     let link = &decode.link;
     if let Some(shared) = link.shared {
         above_zero("--kv-link-gbps", shared.gigabytes_per_second)?;
+    }
+    let slowest = [link.shared.map(|shared| shared.gigabytes_per_second), own_bandwidth(prefill)];
+    if let Some(slow) = slowest.into_iter().flatten().find(|&bandwidth| bandwidth < LEAST_GBPS) {
+        return wrong("--prefill-engine-args", format!("KV at {slow:e} GB/s: {LEAST_GBPS} is the least"));
+    }
+    if link.latency > A_DAY {
+        return wrong("--kv-link-latency-us", "must be at most a day".to_owned());
     }
     if (link.shared.is_some() || link.latency > Nanos::ZERO) && prefill.transfer.kv_bytes_per_token == 0 {
         return Err(Error::usage("a link needs the bytes that move over it")

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use wavetank_model::{Result, ServeEvent, Sink, Workload};
-use wavetank_report::{Records, Serving, Summary, WorkerShare};
+use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare};
 use wavetank_sim::{Load, Outcome};
 use wavetank_trace::{Input, Loaded, Options, Starts, requests};
 
@@ -125,6 +125,11 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
         Some(pool) => (plan.simulation.num_workers, pool.num_workers),
         None => (0, plan.simulation.num_workers),
     };
+    let gpus = |pool: usize| run.outcome.gpus.get(pool).copied().unwrap_or(1);
+    let (prefill, decode) = match &plan.simulation.decode {
+        Some(_) => (Pool { workers: prefill, gpus: gpus(0) }, Pool { workers: decode, gpus: gpus(1) }),
+        None => (Pool { workers: 0, gpus: 0 }, Pool { workers: decode, gpus: gpus(0) }),
+    };
     let mut report = summary.keys(prefill, decode);
     let mut set = |key: &str, value: Value| report.insert(key.to_owned(), value);
     set("schema_version", json!(SCHEMA_VERSION));
@@ -157,6 +162,7 @@ fn warnings(plan: &Plan, summary: &Summary, run: &Run) -> Vec<String> {
     if run.outcome.interrupted {
         warnings.push("interrupted: the numbers cover what had happened by then".to_owned());
     }
+    warnings.extend(run.outcome.provenance.iter().flat_map(timing_note::warnings));
     let mut note = |count: u64, what: &str| {
         if count > 0 {
             let requests = if count == 1 { "request" } else { "requests" };

@@ -104,6 +104,11 @@ pub trait Timing {
     /// Milliseconds of consecutive passes that only decode: pass `i` of the run is `first.after(i)`.
     fn decode_run_ms(&self, first: DecodeBatch, out: &mut [f64]);
 
+    /// GPUs of a worker that takes this long.
+    fn gpus(&self) -> u32 {
+        1
+    }
+
     /// Where the time it gave so far came from; `None` for a formula. Passes that were priced ahead and never
     /// run count too.
     fn provenance(&self) -> Option<Provenance> {

@@ -45,9 +45,9 @@ struct Config {
 
 impl Config {
     fn build(self) -> Result<Grid> {
-        let (tables, measured_host_ms) = match (self.profile.as_deref(), self.path.as_deref()) {
+        let (tables, measured_host_ms, tp) = match (self.profile.as_deref(), self.path.as_deref()) {
             (Some(name), None) => match profiles().iter().find(|built_in| built_in.name == name) {
-                Some(built_in) => (built_in.profile.tables.clone(), built_in.profile.host_ms),
+                Some(BuiltIn { profile, .. }) => (profile.tables.clone(), profile.host_ms, profile.tp),
                 None if name.contains(['/', '\\', '.']) => read(Path::new(name))?,
                 None => return Err(unknown(name)),
             },
@@ -61,7 +61,7 @@ impl Config {
         if !(0.0..=A_DAY_MS).contains(&host_ms) {
             return Err(Error::usage("timing model \"grid\": \"host_ms\" must be from 0 to a day"));
         }
-        Ok(Grid { tables: tables.compile(), host_ms, ledger: Ledger::default() })
+        Ok(Grid { tables: tables.compile(), host_ms, tp, ledger: Ledger::default() })
     }
 }
 
@@ -74,22 +74,23 @@ fn unknown(name: &str) -> Error {
         .hint(format!("known: {}; a file is named by its path", names()))
 }
 
-/// The tables of a file, and what a pass takes beside them.
-fn read(path: &Path) -> Result<(Tables, f64)> {
+/// The tables of a file, what a pass takes beside them, and the GPUs it was measured on.
+fn read(path: &Path) -> Result<(Tables, f64, u32)> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Error::io(path, error).hint(format!("\"grid\" takes a file or a built-in profile: {}", names()))
     })?;
     let place = path.display().to_string();
     if text.trim_start().starts_with('{') {
         let profile = Profile::parse(&place, &text)?;
-        return Ok((profile.tables, profile.host_ms));
+        return Ok((profile.tables, profile.host_ms, profile.tp));
     }
-    Ok((csv::tables(&place, &text)?, 0.0))
+    Ok((csv::tables(&place, &text)?, 0.0, 1))
 }
 
 struct Grid {
     tables: Compiled,
     host_ms: f64,
+    tp: u32,
     ledger: Ledger,
 }
 
@@ -105,7 +106,14 @@ impl Grid {
         let tables_ms = total_ms - self.host_ms;
         let (interpolated_ms, extrapolated_ms) = if beyond { (0.0, tables_ms) } else { (tables_ms, 0.0) };
         let fitted_ms = self.host_ms;
-        let entry = Provenance { total_ms, interpolated_ms, extrapolated_ms, fitted_ms, error_ms };
+        let entry = Provenance {
+            total_ms,
+            interpolated_ms,
+            extrapolated_ms,
+            fitted_ms,
+            error_ms,
+            ..Provenance::default()
+        };
         self.ledger.enter(entry.times(passes));
     }
 
@@ -167,6 +175,10 @@ impl Timing for Grid {
         let beyond = decode.is_beyond(batch, length(out.len() as u32));
         let error_ms = self.tables.token.error(requests) + decode.error(batch, length(middle as u32));
         self.note(out.len(), out[middle], error_ms, beyond);
+    }
+
+    fn gpus(&self) -> u32 {
+        self.tp
     }
 
     fn provenance(&self) -> Option<Provenance> {

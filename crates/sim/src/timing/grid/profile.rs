@@ -191,11 +191,13 @@ impl Tables {
     /// The tables, repaired, in the form passes are priced from.
     pub(super) fn compile(self) -> Compiled {
         let [token_ms, seq_ms, prefill, decode] = self.repaired();
+        let closed_prefill: Vec<f64> =
+            self.prefill_attn_ms.iter().flat_map(|row| closed(&self.ctx, row)).collect();
         Compiled {
-            token: Curve::of(&self.tokens, &token_ms),
+            token: Curve::of(&self.tokens, &token_ms).repaired(&self.tokens, &self.token_ms, &token_ms),
             sequence: Curve::of(&self.seqs, &seq_ms),
-            prefill: Surface::of(&self.new, &self.ctx, prefill),
-            decode: Surface::of(&self.batch, &self.dctx, decode),
+            prefill: Surface::of(&self.new, &self.ctx, prefill).repaired(&closed_prefill),
+            decode: Surface::of(&self.batch, &self.dctx, decode).repaired(&self.decode_attn_ms.concat()),
         }
     }
 }

@@ -83,6 +83,17 @@ impl Curve {
         Self { values: (0..=last).map(value).collect(), errors: (0..=last).map(error).collect(), slope }
     }
 
+    /// Points that were repaired are missed by at least as much as they were moved.
+    pub(super) fn repaired(mut self, points: &[u32], before: &[f64], after: &[f64]) -> Self {
+        let moved: Vec<f64> =
+            before.iter().zip(after).map(|(before, after)| (before - after).abs()).collect();
+        for (at, error) in self.errors.iter_mut().enumerate() {
+            let next = points.partition_point(|&point| point as usize <= at);
+            *error = error.max(moved[next.saturating_sub(1)] as f32);
+        }
+        self
+    }
+
     /// The value at `at`.
     #[inline]
     pub(super) fn at(&self, at: u64) -> f64 {
@@ -120,6 +131,14 @@ impl Surface {
         let width = columns.points.len();
         let errors = left_out(&rows.points, &columns.points, |row, column| values[row * width + column]);
         Self { rows, columns, values, errors }
+    }
+
+    /// Values that were repaired are missed by at least as much as they were moved.
+    pub(super) fn repaired(mut self, before: &[f64]) -> Self {
+        for ((error, before), after) in self.errors.iter_mut().zip(before).zip(&self.values) {
+            *error = error.max((before - after).abs());
+        }
+        self
     }
 
     /// The value at a row and a column; not below 0.

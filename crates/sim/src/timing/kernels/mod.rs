@@ -244,7 +244,14 @@ impl Kernels {
         let (interpolated_ms, extrapolated_ms) = if beyond { (0.0, tables_ms) } else { (tables_ms, 0.0) };
         let error_ms = f64::from(self.config.layers) * reading.error_us / 1e3;
         let (total_ms, fitted_ms) = (total_us / 1e3, fitted_us / 1e3);
-        let entry = Provenance { total_ms, interpolated_ms, extrapolated_ms, fitted_ms, error_ms };
+        let entry = Provenance {
+            total_ms,
+            interpolated_ms,
+            extrapolated_ms,
+            fitted_ms,
+            error_ms,
+            ..Provenance::default()
+        };
         self.ledger.enter(entry.times(passes));
     }
 
@@ -379,6 +386,10 @@ impl Timing for Kernels {
         let middle = out.len() / 2;
         let pass = Pass { chunks: &[], decode: first.after(middle as u32) };
         self.note(out.len(), out[middle] * 1e3, tokens, self.reading(&pass));
+    }
+
+    fn gpus(&self) -> u32 {
+        self.config.tp * self.config.ranks.max(1)
     }
 
     fn provenance(&self) -> Option<Provenance> {

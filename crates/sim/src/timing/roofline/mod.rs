@@ -126,6 +126,7 @@ impl Config {
         let moved = 2.0 * (tp - 1.0) / tp * hidden * 2.0 / (gpu.link_rate * LINK);
         let collectives = if self.tp > 1 { 2.0 * layers } else { 0.0 };
         Roofline {
+            tp: self.tp,
             compute_ms: 1e3 * 2.0 * weights.per_token / tp / flops,
             weight_ms: 1e3 * self.weight_dtype.bytes() / tp / memory,
             token_ms: 1e3
@@ -188,6 +189,7 @@ impl Weights {
 }
 
 struct Roofline {
+    tp: u32,
     weights: Weights,
     /// Arithmetic of a token.
     compute_ms: f64,
@@ -224,6 +226,10 @@ impl Roofline {
 }
 
 impl Timing for Roofline {
+    fn gpus(&self) -> u32 {
+        self.tp
+    }
+
     fn pass_ms(&self, pass: Pass<'_>) -> PassTime {
         let (mut tokens, mut parts, mut attention_ms) = (0u64, 0u32, 0.0);
         for chunk in pass.chunks.iter().filter(|chunk| chunk.tokens > 0) {
