@@ -44,7 +44,9 @@ fn of_points(table: &'static str, axis: &'static str, points: &[(u32, f64)]) -> 
 fn of_steps(points: &[(u32, f64)]) -> Survey {
     let survey = of_points("dense", "tokens", points);
     let error = |pair: &[(u32, f64)]| (pair[0].1 > 0.0).then(|| (pair[1].1 / pair[0].1 - 1.0).abs());
-    Survey { errors: points.windows(2).filter_map(error).collect(), ..survey }
+    let mut errors: Vec<f64> = points.windows(2).filter_map(error).collect();
+    errors.sort_by(f64::total_cmp);
+    Survey { errors, ..survey }
 }
 
 fn of_layers(
