@@ -96,8 +96,8 @@ impl Measured {
             table.add_row(cells(survey));
         }
         format!(
-            "Timing model: {}\n{table}\n%: leave-one-out error, a value computed from its neighbours, of a step or \
-             of the value; repaired: made to rise with the work\n",
+            "Timing model: {}\n{table}\n%: leave-one-out error, a value computed from its neighbours, of a \
+             step or of the value; repaired: made to rise with the work\n",
             self.model
         )
     }

@@ -15,7 +15,8 @@ pub fn kernel_survey(place: &str) -> Result<Vec<Survey>> {
     let parameters = Parameters::from_iter([("profile".to_owned(), Value::from(place))]);
     let source = Source::of(&parameters)?;
     let mut surveys = Vec::from(Attention::read(&source.table("attention")?)?.survey());
-    surveys.extend(of_layers("dense", "tokens", &source.table("dense")?.by_layer("tokens")?));
+    let dense = source.table("dense")?.by_layer("tokens")?;
+    surveys.extend(dense.values().map(|points| of_steps(points)).reduce(Survey::and));
     surveys.extend(of_layers(
         "per sequence",
         "sequences",
@@ -24,7 +25,9 @@ pub fn kernel_survey(place: &str) -> Result<Vec<Survey>> {
     let batches = skew(&source.table("skew")?)?;
     let (points, parts): (Vec<u32>, Vec<Option<f64>>) =
         batches.into_iter().map(|(batch, part)| (batch, Some(part))).unzip();
-    surveys.push(Survey::of("skew", vec![Axis::of("requests", &points)], &parts));
+    // A share of the way, not a time: it has no error of its own.
+    let skewed = Survey::of("skew", vec![Axis::of("requests", &points)], &parts);
+    surveys.push(Survey { errors: Vec::new(), ..skewed });
     if source.has("moe") {
         surveys.extend(of_experts(&expert_rows(&source.table("moe")?)?));
     }
@@ -35,6 +38,15 @@ fn of_points(table: &'static str, axis: &'static str, points: &[(u32, f64)]) -> 
     let (points, values): (Vec<u32>, Vec<Option<f64>>) =
         points.iter().map(|&(at, us)| (at, Some(us))).unzip();
     Survey::of(table, vec![Axis::of(axis, &points)], &values)
+}
+
+/// Dense layers: a point that is left out takes the time of the next one.
+fn of_steps(points: &[(u32, f64)]) -> Survey {
+    let survey = of_points("dense", "tokens", points);
+    let error = |pair: &[(u32, f64)]| (pair[0].1 > 0.0).then(|| (pair[1].1 / pair[0].1 - 1.0).abs());
+    let mut errors: Vec<f64> = points.windows(2).filter_map(error).collect();
+    errors.sort_by(f64::total_cmp);
+    Survey { errors, ..survey }
 }
 
 fn of_layers(
