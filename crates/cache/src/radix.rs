@@ -87,8 +87,8 @@ impl RadixTree {
         }
     }
 
-    /// Uses the pages `held` already has and enters those that follow, whose keys are `keys`: those in the tree
-    /// are taken from there, the others are new. All are locked and appended to `held`.
+    /// Uses the pages `held` already has and enters those that follow, whose keys are `keys`: those in the
+    /// tree are taken from there, the others are new. All are locked and appended to `held`.
     pub fn insert(&mut self, keys: impl Iterator<Item = BlockKey>, held: &mut Vec<PageId>) {
         let mut node = self.use_again(held);
         let mut keys = keys.peekable();

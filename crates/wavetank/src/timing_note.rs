@@ -7,8 +7,8 @@ use wavetank_sim::Provenance;
 pub fn line(provenance: &Provenance) -> String {
     let percent = |share: f64| share * 100.0;
     format!(
-        "Timing of all passes: +-{:.1} % by leave-one-out of the cells used; {:.0} % from tables, {:.0} % beyond \
-         them, {:.0} % fitted, {:.0} % by formula\n",
+        "Timing of all passes: +-{:.1} % by leave-one-out of the cells used; {:.0} % from tables, \
+         {:.0} % beyond them, {:.0} % fitted, {:.0} % by formula\n",
         percent(provenance.error()),
         percent(provenance.interpolated()),
         percent(provenance.extrapolated()),

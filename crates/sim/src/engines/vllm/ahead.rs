@@ -181,8 +181,8 @@ mod tests {
     }
 
     proptest! {
-        /// Passes advanced together give what single passes give. Pricing the pass in flight again, or letting
-        /// a stretch reach the pass that provides for a request, breaks it.
+        /// Passes advanced together give what single passes give. Pricing the pass in flight again, or
+        /// letting a stretch reach the pass that provides for a request, breaks it.
         #[test]
         fn a_stretch_is_its_passes(
             jobs in proptest::collection::vec((1u32..150, 0u32..60), 1..9),

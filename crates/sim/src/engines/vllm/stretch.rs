@@ -50,8 +50,8 @@ impl Vllm {
         for position in 0..self.running.len() {
             let slot = self.running[position];
             let sequence = &mut self.sequences[slot];
-            // What the last of these passes samples is not known when it is scheduled, and blocks are published
-            // then.
+            // What the last of these passes samples is not known when it is scheduled, and blocks are
+            // published then.
             sequence.len += count - 1;
             sequence.computed += count;
             if sequence.len + 1 == sequence.limit {

@@ -7,6 +7,7 @@
 mod attention;
 mod axis;
 mod built_in;
+mod experts;
 mod survey;
 mod table;
 
@@ -23,6 +24,7 @@ use crate::provenance::{Ledger, Provenance};
 use attention::{Attention, Reading};
 use axis::lerp;
 pub use built_in::{KernelContent, KernelProfile, kernel_profiles};
+use experts::{ExpertRows, expert_rows, expert_us};
 pub use survey::kernel_survey;
 use table::Table;
 
@@ -458,44 +460,6 @@ fn skew(table: &Table) -> Result<Vec<(u32, f64)>> {
         (batch, if whole > 0.0 { (above / whole).clamp(0.0, 1.0) } else { 0.0 })
     };
     Ok(sums.into_iter().map(part).collect())
-}
-
-/// Microseconds by tokens, then by experts in use.
-type ExpertRows = Vec<(u32, Vec<(u32, f64)>)>;
-
-/// Expert times by tokens, then by experts in use.
-fn expert_rows(table: &Table) -> Result<ExpertRows> {
-    let mut rows: std::collections::BTreeMap<u32, Points> = Default::default();
-    for row in table.rows() {
-        let points = rows.entry(row.count("tokens")?).or_default();
-        let at = row.count("activated_experts")?;
-        if points.last().is_some_and(|&(before, _)| before >= at) {
-            return Err(row.error("\"activated_experts\" does not rise"));
-        }
-        points.push((at, row.time_us("time_us")?));
-    }
-    if rows.len() < 2 {
-        return Err(table.error("fewer than two token counts"));
-    }
-    Ok(rows.into_iter().collect())
-}
-
-/// Linear in the experts in use, then in tokens.
-fn expert_us(rows: &[(u32, Points)], tokens: f64, busy: f64) -> f64 {
-    let next = rows.partition_point(|&(at, _)| f64::from(at) <= tokens).clamp(1, rows.len() - 1);
-    let [low, high] = [&rows[next - 1], &rows[next]];
-    let width = f64::from(high.0) - f64::from(low.0);
-    let part = ((tokens - f64::from(low.0)) / width).max(0.0);
-    lerp(along(&low.1, busy), along(&high.1, busy), part)
-}
-
-fn along(points: &[(u32, f64)], at: f64) -> f64 {
-    let [.., before, last] = points else {
-        return points[0].1 * (at / f64::from(points[0].0)).max(1.0);
-    };
-    let next = points.partition_point(|&(point, _)| f64::from(point) <= at).max(1);
-    let (low, high) = if next < points.len() { (&points[next - 1], &points[next]) } else { (before, last) };
-    lerp(low.1, high.1, ((at - f64::from(low.0)) / f64::from(high.0 - low.0)).max(0.0))
 }
 
 #[cfg(test)]
