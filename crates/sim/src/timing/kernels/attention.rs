@@ -84,6 +84,9 @@ pub(super) struct Reading {
     pub(super) beyond: bool,
 }
 
+/// KV tokens that one layer's attention reads in a microsecond at the very most; more is another unit.
+const KV_TOKENS_PER_US: f64 = 1e5;
+
 /// Context over which a prefill's slope is taken to go below none.
 const SLOPE_CONTEXT: f64 = 1024.0;
 /// Below no context a prefill keeps at least this part of its time.
@@ -91,15 +94,7 @@ const LEAST_PREFILL: f64 = 0.3;
 
 impl Attention {
     pub(super) fn read(table: &Table) -> Result<Self> {
-        let mut cells: BTreeMap<Cell, f64> = BTreeMap::new();
-        for row in table.rows() {
-            let [chunk, context, batch, length] =
-                ["prefill_chunk", "kv_prefill", "n_decode", "kv_decode"].map(|column| row.count(column));
-            let cell = (chunk?, context?, batch?, length?);
-            if cells.insert(cell, row.time_us("time_us")?).is_some() {
-                return Err(row.error("this cell was given before"));
-            }
-        }
+        let cells = read_cells(table)?;
         let time = |cell: Cell| {
             cells.get(&cell).copied().ok_or_else(|| {
                 let (chunk, context, batch, length) = cell;
@@ -146,6 +141,13 @@ impl Attention {
                     }
                 }
             }
+        }
+        let (batch, length) = (pure_batches[pure_batches.len() - 1], pure_lengths[pure_lengths.len() - 1]);
+        let largest = time((0, 0, batch, length))?;
+        if largest * KV_TOKENS_PER_US < f64::from(batch) * f64::from(length) {
+            return Err(table
+                .error(format!("{batch} decodes of {length} tokens take {largest} us"))
+                .hint("times are microseconds of one layer"));
         }
         let fine = fine_rows(&cells, chunks[0], &batches, &lengths);
         Ok(Self {
@@ -255,6 +257,20 @@ impl Attention {
             _ => 0.0,
         }
     }
+}
+
+/// Every row by its cell; none twice.
+fn read_cells(table: &Table) -> Result<BTreeMap<Cell, f64>> {
+    let mut cells = BTreeMap::new();
+    for row in table.rows() {
+        let [chunk, context, batch, length] =
+            ["prefill_chunk", "kv_prefill", "n_decode", "kv_decode"].map(|column| row.count(column));
+        let cell = (chunk?, context?, batch?, length?);
+        if cells.insert(cell, row.time_us("time_us")?).is_some() {
+            return Err(row.error("this cell was given before"));
+        }
+    }
+    Ok(cells)
 }
 
 /// Where the smallest chunk without context has more lengths than the grid: what they add to a straight line.

@@ -399,6 +399,9 @@ impl Timing for Kernels {
     }
 }
 
+/// Quicker or slower than this, all dense layers of the largest pass are in another unit.
+const LARGEST_PASS_US: std::ops::RangeInclusive<f64> = 200.0..=60e6;
+
 /// The dense layers by tokens: matrix products go in steps, so the first measured point from above.
 fn dense_us(table: &Table, layers: u32) -> Result<Vec<f64>> {
     let by_layer = table.by_layer("tokens")?;
@@ -420,6 +423,12 @@ fn dense_us(table: &Table, layers: u32) -> Result<Vec<f64>> {
             }
             *sum += times * points[next].1;
         }
+    }
+    let largest = sums[sums.len() - 1];
+    if !LARGEST_PASS_US.contains(&largest) {
+        return Err(table
+            .error(format!("a pass of {most} tokens takes {largest:.1} us without attention"))
+            .hint("times are microseconds of one layer"));
     }
     Ok(sums)
 }
@@ -575,6 +584,8 @@ mod tests {
         }
         assert!(message(("dense", "layer,time_us\nqkv_proj,2\n")).contains("\"tokens\" is missing"));
         assert!(message(("skew", "")).contains("has no rows"));
+        let quick = "layer,tokens,time_us\nqkv_proj,1,0.01\nqkv_proj,2048,4\n";
+        assert!(message(("dense", quick)).contains("a pass of 2048 tokens takes 8.0 us without attention"));
         let holed: String = tables()[0]
             .1
             .lines()
