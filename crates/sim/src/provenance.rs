@@ -52,6 +52,14 @@ impl Provenance {
         self.share(self.formula_ms)
     }
 
+    /// A pass of `total_ms`, of which `fitted_ms` come from constants and the rest from tables that miss
+    /// `error_ms`, or from beyond them.
+    pub(crate) fn of_tables(total_ms: f64, fitted_ms: f64, error_ms: f64, beyond: bool) -> Self {
+        let tables_ms = total_ms - fitted_ms;
+        let (interpolated_ms, extrapolated_ms) = if beyond { (0.0, tables_ms) } else { (tables_ms, 0.0) };
+        Self { total_ms, interpolated_ms, extrapolated_ms, fitted_ms, formula_ms: 0.0, error_ms }
+    }
+
     /// Time that no table gave.
     pub(crate) fn of_formula(ms: f64) -> Self {
         Self { total_ms: ms, formula_ms: ms, ..Self::default() }

@@ -103,17 +103,7 @@ impl Grid {
 
     /// Notes `passes` passes of `total_ms` each, of which the tables miss `error_ms`.
     fn note(&self, passes: usize, total_ms: f64, error_ms: f64, beyond: bool) {
-        let tables_ms = total_ms - self.host_ms;
-        let (interpolated_ms, extrapolated_ms) = if beyond { (0.0, tables_ms) } else { (tables_ms, 0.0) };
-        let fitted_ms = self.host_ms;
-        let entry = Provenance {
-            total_ms,
-            interpolated_ms,
-            extrapolated_ms,
-            fitted_ms,
-            error_ms,
-            ..Provenance::default()
-        };
+        let entry = Provenance::of_tables(total_ms, self.host_ms, error_ms, beyond);
         self.ledger.enter(entry.times(passes));
     }
 

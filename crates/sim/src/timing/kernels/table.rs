@@ -40,7 +40,9 @@ impl Table {
                 false => (&bytes[..]).read_to_string(&mut text),
             };
             read.map_err(|error| {
-                Error::new(ErrorKind::Input, format!("cannot be read: {error}")).at(&place)
+                Error::new(ErrorKind::Input, format!("cannot be read: {error}"))
+                    .at(&place)
+                    .hint("the file is truncated or damaged")
             })?;
             return Self::parse(place, text).map(Some);
         }
