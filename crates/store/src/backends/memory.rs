@@ -1,0 +1,113 @@
+//! `memory`: entries in RAM, in an arena on huge pages that is reserved at once and backed as it fills.
+
+use std::any::Any;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use wavetank_model::{Error, Result};
+
+use super::{Entry, Site};
+use crate::arena::{Arena, Room};
+use crate::backend::{Backend, Caps, Completion, Held, Location, NewEntry, Piece, Port, Seal};
+use crate::buffer::{Buffer, Region};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "memory",
+    about: "RAM: an arena on huge pages, backed as it fills",
+    caps: Caps { keeps_bytes: true, survives: false, location: Location::None },
+    options: &[("block", "bytes of one arena block, 65536 unless given")],
+    open,
+};
+
+/// Entries are a few hundred kilobytes to gigabytes: little is lost in the last block.
+const BLOCK_BYTES: usize = 64 * 1024;
+/// Without a limit the address space for this much is reserved; memory is taken only as it is used.
+const UNLIMITED_BYTES: u64 = 1 << 40;
+
+fn open(site: &Site) -> Result<Arc<dyn Backend>> {
+    let capacity = site.capacity_bytes.unwrap_or(UNLIMITED_BYTES);
+    let block = site.option("block", BLOCK_BYTES)?;
+    if block == 0 {
+        return Err(Error::usage("option block: must be above 0"));
+    }
+    let refused = |e: io::Error| Error::usage(format!("memory: cannot reserve {capacity} bytes: {e}"));
+    Ok(Arc::new(Memory { arena: Arena::new(capacity, block).map_err(refused)? }))
+}
+
+struct Memory {
+    arena: Arc<Arena>,
+}
+
+struct MemoryPort {
+    arena: Arc<Arena>,
+    done: Vec<Completion>,
+}
+
+impl Held for Room {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Backend for Memory {
+    fn port(self: Arc<Self>, _: &Arc<Region>, _: usize) -> io::Result<Box<dyn Port>> {
+        Ok(Box::new(MemoryPort { arena: Arc::clone(&self.arena), done: Vec::new() }))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let note = "memory: no huge pages here, copies are slower";
+        if self.arena.huge_pages() { Vec::new() } else { vec![note.to_owned()] }
+    }
+}
+
+fn room(held: &Arc<dyn Held>) -> &Room {
+    held.as_any().downcast_ref().expect("an entry of this backend")
+}
+
+impl MemoryPort {
+    fn finish(&mut self, piece: Piece, buffer: Buffer, submitted: Instant) {
+        let finished = Instant::now();
+        self.done.push(Completion { token: piece.token, buffer, result: Ok(()), submitted, finished });
+    }
+}
+
+impl Port for MemoryPort {
+    fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
+        let full = || io::Error::new(io::ErrorKind::WouldBlock, "memory: no free blocks");
+        Ok(Arc::new(self.arena.take(entry.bytes).ok_or_else(full)?))
+    }
+
+    fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer, _: Option<Seal>) {
+        let start = Instant::now();
+        room(held).copy_in(piece.offset, &buffer.payload()[..piece.len]);
+        self.finish(piece, buffer, start);
+    }
+
+    fn commit(&mut self, held: Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
+        Ok(held)
+    }
+
+    fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer) {
+        let start = Instant::now();
+        room(held).copy_out(piece.offset, &mut buffer.payload_mut()[..piece.len]);
+        self.finish(piece, buffer, start);
+    }
+
+    fn remove(&mut self, _: Arc<dyn Held>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn reap(&mut self, _: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
+        done.append(&mut self.done);
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.done.len()
+    }
+}

@@ -1,0 +1,197 @@
+//! Fixed-size aligned buffers on huge pages, handed out and given back; entries stream through them.
+//!
+//! Each buffer is [`HEADROOM`] bytes for an entry's header, then [`PIECE`] bytes of payload, so that header and
+//! first piece go to a device as one write. Huge pages keep a piece in a few physical segments: with 4 KiB pages
+//! the block layer has to split it.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// What O_DIRECT needs of addresses, offsets and lengths on every device we know.
+pub const ALIGN: usize = 4096;
+/// Payload bytes of one buffer: larger ones win no bandwidth, smaller ones cost more CPU per byte.
+pub const PIECE: usize = 1024 * 1024;
+/// Room before the payload for a header.
+pub const HEADROOM: usize = 16 * 1024;
+const STRIDE: usize = HEADROOM + PIECE;
+const HUGE_PAGE: usize = 2 * 1024 * 1024;
+
+/// Anonymous memory aligned to huge pages, backed lazily.
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+    raw: (usize, usize),
+    huge: bool,
+}
+
+// SAFETY: the mapping is plain memory; who may touch which part is settled by its owners.
+unsafe impl Send for Mapping {}
+// SAFETY: as above, shared references give out addresses only.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Reserves `len` bytes; nothing is backed until it is touched.
+    pub(crate) fn new(len: usize) -> io::Result<Self> {
+        let total = len.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+        let raw = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags)?
+        };
+        let start = raw as usize;
+        let base = start.next_multiple_of(HUGE_PAGE);
+        // SAFETY: within the mapping just made; advice only.
+        let huge = unsafe { madvise(base as *mut _, total - HUGE_PAGE, Advice::LinuxHugepage) }.is_ok();
+        let base = NonNull::new(base as *mut u8).expect("a mapping is not at zero");
+        Ok(Self { base, len, raw: (start, total), huge })
+    }
+
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the kernel took the advice to use huge pages.
+    pub(crate) fn huge(&self) -> bool {
+        self.huge
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `new` mapped; every user holds the mapping alive.
+        let _ = unsafe { munmap(self.raw.0 as *mut _, self.raw.1) };
+    }
+}
+
+/// The memory of one lane's buffers. Backends register or pin it once.
+pub struct Region {
+    memory: Mapping,
+    count: usize,
+    free: Mutex<Vec<u16>>,
+}
+
+impl Region {
+    /// Memory for `count` buffers.
+    pub fn new(count: usize) -> io::Result<Arc<Self>> {
+        let slots = u16::try_from(count).map_err(|_| io::Error::other("too many buffers"))?;
+        let memory = Mapping::new(count * STRIDE)?;
+        Ok(Arc::new(Self { memory, count, free: Mutex::new((0..slots).rev().collect()) }))
+    }
+
+    /// A free buffer, if there is one.
+    pub fn take(self: &Arc<Self>) -> Option<Buffer> {
+        let slot = self.free_slots().pop()?;
+        Some(Buffer { region: Arc::clone(self), slot })
+    }
+
+    /// How many buffers there are, free or not.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether they are on huge pages, as far as the kernel says.
+    pub fn huge_pages(&self) -> bool {
+        self.memory.huge()
+    }
+
+    /// Where the memory begins, and how long it is.
+    pub fn span(&self) -> (*mut u8, usize) {
+        (self.memory.base().as_ptr(), self.memory.len())
+    }
+
+    fn free_slots(&self) -> std::sync::MutexGuard<'_, Vec<u16>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One buffer, owned; dropping it gives it back.
+pub struct Buffer {
+    region: Arc<Region>,
+    slot: u16,
+}
+
+impl Buffer {
+    fn start(&self) -> *mut u8 {
+        // SAFETY: slots are below the region's count, so this stays inside its memory.
+        unsafe { self.region.memory.base().as_ptr().add(usize::from(self.slot) * STRIDE) }
+    }
+
+    /// The payload.
+    pub fn payload(&self) -> &[u8] {
+        // SAFETY: the slot is this buffer's alone while it lives, and inside the region.
+        unsafe { std::slice::from_raw_parts(self.start().add(HEADROOM), PIECE) }
+    }
+
+    /// The payload, to be written.
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as `payload`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start().add(HEADROOM), PIECE) }
+    }
+
+    /// The last `len` bytes before the payload.
+    pub fn header_mut(&mut self, len: usize) -> &mut [u8] {
+        assert!(len <= HEADROOM, "a header fits the headroom");
+        // SAFETY: inside this buffer's slot, borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start().add(HEADROOM - len), len) }
+    }
+
+    /// The last `header` bytes of headroom and the first `payload` bytes after it.
+    pub fn framed(&self, header: usize, payload: usize) -> &[u8] {
+        assert!(header <= HEADROOM && payload <= PIECE, "inside the buffer");
+        // SAFETY: inside this buffer's slot.
+        unsafe { std::slice::from_raw_parts(self.start().add(HEADROOM - header), header + payload) }
+    }
+
+    /// As [`Self::framed`], to be written.
+    pub fn framed_mut(&mut self, header: usize, payload: usize) -> &mut [u8] {
+        assert!(header <= HEADROOM && payload <= PIECE, "inside the buffer");
+        // SAFETY: inside this buffer's slot, borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start().add(HEADROOM - header), header + payload) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.region.free_slots().push(self.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_apart_and_come_back() {
+        let region = Region::new(3).unwrap();
+        let mut taken: Vec<Buffer> = (0..3).map(|_| region.take().unwrap()).collect();
+        assert!(region.take().is_none());
+        for (fill, buffer) in taken.iter_mut().enumerate() {
+            assert_eq!(buffer.payload().as_ptr() as usize % ALIGN, 0);
+            buffer.framed_mut(HEADROOM, PIECE).fill(fill as u8);
+        }
+        for (fill, buffer) in taken.iter().enumerate() {
+            assert!(buffer.framed(HEADROOM, PIECE).iter().all(|byte| *byte == fill as u8));
+        }
+        taken.pop();
+        assert!(region.take().is_some());
+    }
+
+    #[test]
+    fn header_and_payload_touch() {
+        let region = Region::new(1).unwrap();
+        let mut buffer = region.take().unwrap();
+        buffer.header_mut(4096).fill(1);
+        buffer.payload_mut().fill(2);
+        let framed = buffer.framed(4096, 10);
+        assert!(framed[..4096].iter().all(|byte| *byte == 1) && framed[4096..] == [2; 10]);
+    }
+}

@@ -1,0 +1,255 @@
+//! One thread's io_uring into a folder of files, with buffers registered where the memory-lock limit allows.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+
+use crate::backend::{Completion, Held, NewEntry, Piece, Port, Seal};
+use crate::buffer::{Buffer, Region};
+use crate::folder::{Folder, opened};
+use crate::frame::{self, Span};
+
+/// What the kernel is asked: at most two requests per piece, its payload and the entry's header.
+struct Pending {
+    token: u64,
+    buffer: Buffer,
+    /// Keeps the file open.
+    _held: Arc<dyn Held>,
+    requests: u8,
+    error: Option<io::Error>,
+    submitted: Instant,
+}
+
+/// The queue.
+pub(crate) struct RingPort {
+    ring: IoUring,
+    folder: Arc<Folder>,
+    fixed: bool,
+    pending: Vec<Option<Pending>>,
+    vacant: Vec<usize>,
+    /// Pieces pushed since the last submission.
+    pushed: Vec<usize>,
+    /// Keeps the buffers' memory until the ring is gone.
+    _region: Arc<Region>,
+}
+
+/// Whether requests name registered buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Buffers {
+    /// Yes.
+    Registered,
+    /// The memory-lock limit forbids it, or the plan.
+    Plain,
+}
+
+impl RingPort {
+    /// A ring for `depth` pieces.
+    pub(crate) fn new(
+        folder: Arc<Folder>,
+        region: &Arc<Region>,
+        depth: usize,
+    ) -> io::Result<(Self, Buffers)> {
+        let entries = (2 * depth.max(1)).next_power_of_two() as u32;
+        let ring = build_ring(entries)?;
+        let (base, len) = region.span();
+        let memory = [libc::iovec { iov_base: base.cast(), iov_len: len }];
+        // SAFETY: the region is kept alive by this port, which drains the ring before it goes.
+        let fixed = unsafe { ring.submitter().register_buffers(&memory) }.is_ok();
+        let buffers = if fixed { Buffers::Registered } else { Buffers::Plain };
+        let port = Self {
+            ring,
+            folder,
+            fixed,
+            pending: Vec::new(),
+            vacant: Vec::new(),
+            pushed: Vec::new(),
+            _region: Arc::clone(region),
+        };
+        Ok((port, buffers))
+    }
+
+    fn push(&mut self, held: &Arc<dyn Held>, token: u64, buffer: Buffer, requests: &[Request]) {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.pending.push(None);
+            self.pending.len() - 1
+        });
+        let fd = Fd(opened(held).fd.as_raw_fd());
+        for request in requests {
+            let entry = request.entry(fd, self.fixed).user_data(user_data(index, request.len));
+            // SAFETY: the buffer and the file live in `pending` until the kernel is done with the request.
+            while unsafe { self.ring.submission().push(&entry) }.is_err() {
+                // The queue is full of requests not yet handed over; room for two per piece makes this rare.
+                let _ = self.ring.submit();
+            }
+        }
+        let submitted = Instant::now();
+        let (requests, _held) = (requests.len() as u8, Arc::clone(held));
+        self.pending[index] = Some(Pending { token, buffer, _held, requests, error: None, submitted });
+        self.pushed.push(index);
+    }
+
+    fn drain(&mut self, done: &mut Vec<Completion>) {
+        let mut finished = None;
+        for event in self.ring.completion() {
+            let (index, wanted) = from_user_data(event.user_data());
+            let pending = self.pending[index].as_mut().expect("the kernel completes what it was given");
+            pending.requests -= 1;
+            if let Err(e) = outcome(event.result(), wanted) {
+                pending.error.get_or_insert(e);
+            }
+            if pending.requests == 0 {
+                let Pending { token, buffer, error, submitted, .. } =
+                    self.pending[index].take().expect("just seen");
+                self.vacant.push(index);
+                let finished = *finished.get_or_insert_with(Instant::now);
+                let result = error.map_or(Ok(()), Err);
+                done.push(Completion { token, buffer, result, submitted, finished });
+            }
+        }
+    }
+
+    fn wait(&mut self, deadline: Instant) -> io::Result<()> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::new().sec(left.as_secs()).nsec(left.subsec_nanos());
+        match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
+            Ok(_) => Ok(()),
+            Err(e) if matches!(e.raw_os_error(), Some(ETIME | EINTR | EBUSY)) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+const EINTR: i32 = 4;
+const EBUSY: i32 = 16;
+const ETIME: i32 = 62;
+
+fn build_ring(entries: u32) -> io::Result<IoUring> {
+    let mut best = IoUring::builder();
+    best.setup_single_issuer().setup_defer_taskrun();
+    // Kernels before 6.1 do not know these two.
+    best.build(entries).or_else(|_| IoUring::new(entries))
+}
+
+/// One read or write of the kernel.
+struct Request {
+    write: bool,
+    address: *mut u8,
+    len: u32,
+    offset: u64,
+}
+
+impl Request {
+    fn new(write: bool, buffer: &mut Buffer, span: Span) -> Self {
+        let bytes = span.bytes(buffer);
+        Self { write, address: bytes.as_mut_ptr(), len: bytes.len() as u32, offset: span.at }
+    }
+
+    fn entry(&self, fd: Fd, fixed: bool) -> squeue::Entry {
+        let Self { write, address, len, offset } = *self;
+        match (write, fixed) {
+            (true, true) => opcode::WriteFixed::new(fd, address, len, 0).offset(offset).build(),
+            (true, false) => opcode::Write::new(fd, address, len).offset(offset).build(),
+            (false, true) => opcode::ReadFixed::new(fd, address, len, 0).offset(offset).build(),
+            (false, false) => opcode::Read::new(fd, address, len).offset(offset).build(),
+        }
+    }
+}
+
+fn user_data(index: usize, len: u32) -> u64 {
+    (index as u64) << 32 | u64::from(len)
+}
+
+fn from_user_data(data: u64) -> (usize, u32) {
+    ((data >> 32) as usize, data as u32)
+}
+
+fn outcome(result: i32, wanted: u32) -> io::Result<()> {
+    match u32::try_from(result) {
+        Ok(moved) if moved == wanted => Ok(()),
+        Ok(moved) => {
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{moved} of {wanted} bytes were moved")))
+        }
+        Err(_) => Err(io::Error::from_raw_os_error(-result)),
+    }
+}
+
+impl Port for RingPort {
+    fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
+        Ok(self.folder.create(entry)?)
+    }
+
+    fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer, seal: Option<Seal>) {
+        match frame::to_write(&opened(held).filed, piece, &mut buffer, seal) {
+            (payload, None) => {
+                let request = Request::new(true, &mut buffer, payload);
+                self.push(held, piece.token, buffer, &[request]);
+            }
+            (payload, Some(header)) => {
+                let requests = [payload, header].map(|span| Request::new(true, &mut buffer, span));
+                self.push(held, piece.token, buffer, &requests);
+            }
+        }
+    }
+
+    fn commit(&mut self, held: Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
+        self.folder.commit(&held)
+    }
+
+    fn open(&mut self, held: &Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
+        Ok(self.folder.open_entry(held)?)
+    }
+
+    fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer) {
+        let request = Request::new(false, &mut buffer, frame::to_read(&opened(held).filed, piece));
+        self.push(held, piece.token, buffer, &[request]);
+    }
+
+    fn remove(&mut self, held: Arc<dyn Held>) -> io::Result<()> {
+        self.folder.remove(&held)
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        if self.pushed.is_empty() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        for index in self.pushed.drain(..) {
+            self.pending[index].as_mut().expect("pushed and not completed").submitted = now;
+        }
+        self.ring.submit()?;
+        Ok(())
+    }
+
+    fn reap(&mut self, deadline: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
+        self.submit()?;
+        let before = done.len();
+        self.drain(done);
+        if done.len() == before && self.in_flight() > 0 {
+            self.wait(deadline.unwrap_or_else(Instant::now))?;
+            self.drain(done);
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.pending.len() - self.vacant.len()
+    }
+}
+
+impl Drop for RingPort {
+    /// The kernel may still write into buffers: they are given back only after it is done with them.
+    fn drop(&mut self) {
+        let mut done = Vec::new();
+        while self.in_flight() > 0 {
+            let _ = self.submit();
+            let _ = self.ring.submit_and_wait(1);
+            self.drain(&mut done);
+        }
+    }
+}
