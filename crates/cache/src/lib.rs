@@ -3,6 +3,8 @@
 #![deny(clippy::iter_over_hash_type)]
 
 mod change;
+pub mod eviction;
+mod ghosts;
 mod group;
 mod holdings;
 mod pool;
@@ -10,6 +12,7 @@ mod radix;
 mod recency;
 
 pub use change::{Change, ChangeKind, ChangeLog};
+pub use eviction::{Eviction, Quotas, Resident, Slot};
 pub use holdings::{Claim, Holdings, Overlap};
 pub use pool::{BlockId, BlockPool, Hits};
 pub use radix::{PageId, RadixTree};
