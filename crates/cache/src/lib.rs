@@ -10,6 +10,7 @@ mod holdings;
 mod pool;
 mod radix;
 mod recency;
+mod tiers;
 
 pub use change::{Change, ChangeKind, ChangeLog};
 pub use eviction::{Eviction, Quotas, Resident, Slot};
@@ -17,3 +18,7 @@ pub use holdings::{Claim, Holdings, Overlap};
 pub use pool::{BlockId, BlockPool, Hits};
 pub use radix::{PageId, RadixTree};
 pub use recency::{Links, Recency};
+pub use tiers::{
+    Admitted, Destination, Move, Promoted, Promotion, Refusal, Rules, TierId, TierRow, TierSet, Tiers,
+    WritePolicy,
+};
