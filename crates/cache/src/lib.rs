@@ -3,14 +3,22 @@
 #![deny(clippy::iter_over_hash_type)]
 
 mod change;
+pub mod eviction;
+mod ghosts;
 mod group;
 mod holdings;
 mod pool;
 mod radix;
 mod recency;
+mod tiers;
 
 pub use change::{Change, ChangeKind, ChangeLog};
+pub use eviction::{Eviction, Quotas, Resident, Slot};
 pub use holdings::{Claim, Holdings, Overlap};
 pub use pool::{BlockId, BlockPool, Hits};
 pub use radix::{PageId, RadixTree};
 pub use recency::{Links, Recency};
+pub use tiers::{
+    Admitted, Destination, Move, Promoted, Promotion, Refusal, Rules, TierId, TierRow, TierSet, Tiers,
+    WritePolicy,
+};

@@ -16,6 +16,47 @@ impl Default for Links {
     }
 }
 
+impl Links {
+    /// The next slot towards the most recently used one.
+    pub fn newer(&self) -> Option<u32> {
+        (self.newer != NONE).then_some(self.newer)
+    }
+
+    /// The next slot towards the least recently used one.
+    pub fn older(&self) -> Option<u32> {
+        (self.older != NONE).then_some(self.older)
+    }
+}
+
+/// A row that is nothing but its links.
+impl AsMut<Links> for Links {
+    fn as_mut(&mut self) -> &mut Links {
+        self
+    }
+}
+
+/// A slot's links and what its owner notes of it.
+#[derive(Debug, Default)]
+pub(crate) struct Noted<T> {
+    pub(crate) links: Links,
+    pub(crate) note: T,
+}
+
+impl<T> AsMut<Links> for Noted<T> {
+    fn as_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// The row of `slot`, made if this is the first time it is used.
+pub(crate) fn row_of<T: Default>(rows: &mut Vec<T>, slot: u32) -> &mut T {
+    let at = slot as usize;
+    if rows.len() <= at {
+        rows.resize_with(at + 1, T::default);
+    }
+    &mut rows[at]
+}
+
 /// The ends of the list; the links live in the caller's slots.
 #[derive(Debug)]
 pub struct Recency {
@@ -49,6 +90,48 @@ impl Recency {
             newest => slots[newest as usize].as_mut().newer = slot,
         }
         self.newest = slot;
+        self.len += 1;
+    }
+
+    /// The least recently used slot.
+    pub fn oldest(&self) -> Option<u32> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    /// The least recently used slot that `accepts` takes: as many steps as there are slots before it.
+    pub fn oldest_where<T: AsMut<Links>>(
+        &self,
+        slots: &mut [T],
+        accepts: &mut dyn FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        let mut at = self.oldest();
+        while let Some(slot) = at {
+            if accepts(slot) {
+                break;
+            }
+            at = slots[slot as usize].as_mut().newer();
+        }
+        at
+    }
+
+    /// Makes `slot`, which is listed, the most recently used.
+    pub fn renew<T: AsMut<Links>>(&mut self, slots: &mut [T], slot: u32) {
+        self.remove(slots, slot);
+        self.push(slots, slot);
+    }
+
+    /// Adds `slot` just newer than `anchor`, which is listed; without one, as the least recently used.
+    pub fn push_after<T: AsMut<Links>>(&mut self, slots: &mut [T], anchor: Option<u32>, slot: u32) {
+        let older = anchor.unwrap_or(NONE);
+        let newer = match anchor {
+            Some(anchor) => std::mem::replace(&mut slots[anchor as usize].as_mut().newer, slot),
+            None => std::mem::replace(&mut self.oldest, slot),
+        };
+        match newer {
+            NONE => self.newest = slot,
+            newer => slots[newer as usize].as_mut().older = slot,
+        }
+        *slots[slot as usize].as_mut() = Links { older, newer };
         self.len += 1;
     }
 
@@ -112,5 +195,21 @@ mod tests {
         list.take_oldest(&mut slots, 2, |slot| order.push(slot));
         assert_eq!(order, [0, 1, 2, 3]);
         assert!(list.is_empty());
+    }
+
+    #[test]
+    fn is_filled_between_slots_and_walked() {
+        let mut links = vec![Links::default(); 5];
+        let mut list = Recency::default();
+        list.push_after(&mut links, None, 3);
+        list.push_after(&mut links, None, 1);
+        list.push_after(&mut links, Some(1), 2);
+        list.push_after(&mut links, Some(3), 4);
+        list.renew(&mut links, 1);
+        assert_eq!(list.oldest_where(&mut links, &mut |slot| slot != 2), Some(3));
+        assert_eq!(list.oldest_where(&mut links, &mut |_| false), None);
+        let mut order = Vec::new();
+        list.take_oldest(&mut links, 4, |slot| order.push(slot));
+        assert_eq!(order, [2, 3, 4, 1]);
     }
 }
