@@ -14,6 +14,7 @@ mod prompt;
 mod registry;
 mod request;
 mod rng;
+mod store_event;
 mod units;
 
 pub use accelerator::{Accelerator, accelerator, accelerators};
@@ -26,4 +27,5 @@ pub use prompt::{BlockKey, BlockKeys, Prompt};
 pub use registry::{Described, find};
 pub use request::{Labels, Opening, Priority, Request, Workload};
 pub use rng::{Draw, seeded};
+pub use store_event::{IoTimes, StoreEvent, StoreFact};
 pub use units::Nanos;

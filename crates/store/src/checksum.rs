@@ -13,6 +13,7 @@ pub fn of(bytes: &[u8]) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     parts: Vec<Option<(u64, u64)>>,
+    count: u64,
 }
 
 impl Pieces {
@@ -22,6 +23,12 @@ impl Pieces {
             self.parts.resize(index + 1, None);
         }
         self.parts[index] = Some((of(bytes), bytes.len() as u64));
+        self.count += 1;
+    }
+
+    /// How many were added.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
     }
 
     /// The checksum of all pieces in order.

@@ -192,6 +192,21 @@ impl<P: Eviction> Tiers<P> {
         }
     }
 
+    /// Takes an entry that is in `tier` already, as after a restart. Nothing leaves for it: without room it is
+    /// not taken.
+    pub fn restore(&mut self, entry: &Resident, tier: TierId) -> Option<Slot> {
+        let row = self.tier_mut(tier);
+        let after = row.used_bytes.checked_add(entry.bytes)?;
+        if row.limits.capacity().is_some_and(|capacity| after > capacity) || !row.policy.admits(entry) {
+            return None;
+        }
+        row.used_bytes = after;
+        let slot = self.open(entry);
+        self.place(slot, tier);
+        self.settle(slot);
+        Some(slot)
+    }
+
     /// `slot` was written or moved: it may be chosen as a victim again.
     pub fn settle(&mut self, slot: Slot) {
         self.entry_mut(slot).busy = false;
@@ -242,6 +257,26 @@ impl<P: Eviction> Tiers<P> {
             self.withdraw(slot, from);
         }
         Some(Promoted { from, to, keeps_below })
+    }
+
+    /// `slot` could not be written where it was promoted to: it is again where it was, if there is room without
+    /// evicting anything; otherwise it is forgotten and the answer is `false`.
+    pub fn retreat(&mut self, slot: Slot, promoted: Promoted) -> bool {
+        let Promoted { from, to, keeps_below } = promoted;
+        self.withdraw(slot, to);
+        let bytes = self.entries[slot as usize].resident.bytes;
+        let row = self.tier_mut(from);
+        let fits = row.limits.capacity().is_none_or(|capacity| bytes <= capacity - row.used_bytes);
+        if !keeps_below && fits {
+            row.used_bytes += bytes;
+            self.place(slot, from);
+        }
+        if self.entries[slot as usize].copies.is_empty() {
+            self.free.push(slot);
+            return false;
+        }
+        self.settle(slot);
+        true
     }
 
     /// Forgets `slot`; says where its copies were.

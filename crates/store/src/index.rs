@@ -1,0 +1,230 @@
+//! Which entries there are, by key, in shards that are locked one at a time and never across I/O.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wavetank_cache::{Slot, TierId, TierSet};
+
+use crate::backend::{Held, NewEntry};
+use crate::key::Key;
+
+/// An entry of the store, wherever its copies are.
+pub(crate) struct Stored {
+    pub(crate) key: Key,
+    pub(crate) bytes: u64,
+    pub(crate) recipe: Option<u64>,
+    /// Its place in the ledger.
+    pub(crate) slot: Slot,
+    checksum: AtomicU64,
+    /// Written by this process, or found right since: a reader need not check it.
+    trusted: AtomicBool,
+    readers: AtomicU32,
+    copies: Mutex<[Option<Arc<dyn Held>>; TierSet::MOST]>,
+}
+
+/// Someone reads the entry: it is no victim meanwhile.
+pub(crate) struct Reading(pub(crate) Arc<Stored>);
+
+impl Stored {
+    /// An entry to be written.
+    pub(crate) fn new(key: Key, bytes: u64, recipe: Option<u64>, slot: Slot) -> Self {
+        let (checksum, trusted) = (AtomicU64::new(0), AtomicBool::new(true));
+        let (readers, copies) = (AtomicU32::new(0), Mutex::default());
+        Self { key, bytes, recipe, slot, checksum, trusted, readers, copies }
+    }
+
+    /// An entry of an earlier process, which is checked when it is read.
+    pub(crate) fn found(key: Key, bytes: u64, slot: Slot, checksum: u64) -> Self {
+        let (checksum, trusted) = (AtomicU64::new(checksum), AtomicBool::new(false));
+        Self { checksum, trusted, ..Self::new(key, bytes, None, slot) }
+    }
+
+    pub(crate) fn as_new(&self) -> NewEntry<'_> {
+        NewEntry { key: &self.key, bytes: self.bytes, recipe: self.recipe }
+    }
+
+    pub(crate) fn checksum(&self) -> u64 {
+        self.checksum.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn seal(&self, checksum: u64) {
+        self.checksum.store(checksum, Ordering::Release);
+    }
+
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn trust(&self) {
+        self.trusted.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_read(&self) -> bool {
+        self.readers.load(Ordering::Acquire) > 0
+    }
+
+    fn copies(&self) -> MutexGuard<'_, [Option<Arc<dyn Held>>; TierSet::MOST]> {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The copy in `tier`.
+    pub(crate) fn copy(&self, tier: TierId) -> Option<Arc<dyn Held>> {
+        self.copies()[usize::from(tier)].clone()
+    }
+
+    /// The fastest copy and where it is.
+    pub(crate) fn fastest(&self) -> Option<(TierId, Arc<dyn Held>)> {
+        let copies = self.copies();
+        let (tier, held) = copies.iter().enumerate().find_map(|(tier, held)| Some((tier, held.as_ref()?)))?;
+        Some((tier as TierId, Arc::clone(held)))
+    }
+
+    pub(crate) fn keep(&self, tier: TierId, held: Arc<dyn Held>) {
+        self.copies()[usize::from(tier)] = Some(held);
+    }
+
+    pub(crate) fn release(&self, tier: TierId) -> Option<Arc<dyn Held>> {
+        self.copies()[usize::from(tier)].take()
+    }
+
+    /// Takes all copies: `(tier, copy)`.
+    pub(crate) fn release_all(&self) -> Vec<(TierId, Arc<dyn Held>)> {
+        let mut copies = self.copies();
+        let all = copies.iter_mut().enumerate();
+        all.filter_map(|(tier, held)| Some((tier as TierId, held.take()?))).collect()
+    }
+}
+
+impl Reading {
+    pub(crate) fn new(entry: Arc<Stored>) -> Self {
+        entry.readers.fetch_add(1, Ordering::AcqRel);
+        Self(entry)
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What a key stands for.
+#[derive(Clone)]
+enum State {
+    /// Someone writes it, and nobody else should.
+    Claimed,
+    Ready(Arc<Stored>),
+}
+
+/// The map from keys to entries.
+pub(crate) struct Index {
+    shards: Vec<Mutex<HashMap<Key, State, KeyHash>>>,
+}
+
+type KeyHash = std::hash::BuildHasherDefault<Fingerprint>;
+
+/// Keys bring their hash.
+#[derive(Default)]
+pub(crate) struct Fingerprint(u64);
+
+impl std::hash::Hasher for Fingerprint {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys hash as one number");
+    }
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+const SHARDS: usize = 64;
+
+impl Index {
+    pub(crate) fn new() -> Self {
+        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+    }
+
+    fn shard(&self, key: &Key) -> MutexGuard<'_, HashMap<Key, State, KeyHash>> {
+        self.shards[key.shard(SHARDS)].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The entry of `key`, held for reading.
+    pub(crate) fn read(&self, key: &Key) -> Option<Reading> {
+        match self.shard(key).get(key) {
+            Some(State::Ready(entry)) => Some(Reading::new(Arc::clone(entry))),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn contains(&self, key: &Key) -> bool {
+        matches!(self.shard(key).get(key), Some(State::Ready(_)))
+    }
+
+    /// Claims `key` for a writer; `false` when it is there or being written.
+    pub(crate) fn claim(&self, key: &Key) -> bool {
+        match self.shard(key).entry(key.clone()) {
+            Place::Occupied(_) => false,
+            Place::Vacant(free) => {
+                free.insert(State::Claimed);
+                true
+            }
+        }
+    }
+
+    /// Gives up a claim.
+    pub(crate) fn disclaim(&self, key: &Key) {
+        let mut shard = self.shard(key);
+        if matches!(shard.get(key), Some(State::Claimed)) {
+            shard.remove(key);
+        }
+    }
+
+    /// Makes `entry` the one of its key; gives the one before.
+    pub(crate) fn publish(&self, entry: Arc<Stored>) -> Option<Arc<Stored>> {
+        match self.shard(&entry.key).insert(entry.key.clone(), State::Ready(Arc::clone(&entry))) {
+            Some(State::Ready(before)) => Some(before),
+            _ => None,
+        }
+    }
+
+    /// Takes `key` out, whatever it stands for.
+    pub(crate) fn take(&self, key: &Key) -> Option<Arc<Stored>> {
+        let mut shard = self.shard(key);
+        match shard.get(key) {
+            Some(State::Ready(_)) => match shard.remove(key) {
+                Some(State::Ready(entry)) => Some(entry),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Takes `entry` out if it is still the one of its key.
+    pub(crate) fn forget(&self, entry: &Arc<Stored>) {
+        let mut shard = self.shard(&entry.key);
+        if matches!(shard.get(&entry.key), Some(State::Ready(there)) if Arc::ptr_eq(there, entry)) {
+            shard.remove(&entry.key);
+        }
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        let ready = |state: &State| matches!(state, State::Ready(_));
+        let shards = self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
+        shards.map(|shard| shard.values().filter(|state| ready(state)).count()).sum()
+    }
+
+    /// Every entry, in no order.
+    pub(crate) fn all(&self) -> Vec<Arc<Stored>> {
+        let shards = self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
+        let entry = |state: &State| match state {
+            State::Ready(entry) => Some(Arc::clone(entry)),
+            State::Claimed => None,
+        };
+        shards.flat_map(|shard| shard.values().filter_map(entry).collect::<Vec<_>>()).collect()
+    }
+}

@@ -1,0 +1,222 @@
+//! An operation and the steps it takes: what is displaced for it first, then its own bytes.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use wavetank_cache::{Destination, Refusal, Resident, TierId};
+use wavetank_model::{IoTimes, Nanos};
+
+use crate::index::{Reading, Stored};
+use crate::key::Key;
+use crate::ledger::Displaced;
+use crate::payload::Payload;
+use crate::store::Store;
+use crate::transfer::{Transfer, Want};
+
+/// Names an operation of a lane.
+pub type OpId = u64;
+
+/// An entry to be written.
+#[derive(Clone, Debug)]
+pub struct Put {
+    /// Its name.
+    pub key: Key,
+    /// Its bytes.
+    pub payload: Payload,
+    /// Whose it is; 0 where nobody asks.
+    pub tenant: u32,
+    /// What if it is there already.
+    pub existing: Existing,
+}
+
+/// What happens to an entry that is there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and nothing is written.
+    #[default]
+    Keep,
+    /// The new one takes its place once it is written.
+    Replace,
+}
+
+/// How an operation ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Written; the fastest tier it is in.
+    Stored(TierId),
+    /// There already, or being written by someone else.
+    Existed,
+    /// Read, from this tier.
+    Hit(TierId),
+    /// Not there.
+    Missed,
+    /// Removed; `false` when it was not there.
+    Removed(bool),
+    /// No tier takes it.
+    Refused(Refusal),
+    /// A device failed; the store is as if the operation had not been asked for.
+    Failed(io::Error),
+}
+
+/// An operation that ended.
+#[derive(Debug)]
+pub struct Done {
+    /// Which.
+    pub op: OpId,
+    /// How.
+    pub outcome: Outcome,
+    /// The entry's length, where there is one.
+    pub bytes: u64,
+    /// What was read, where it was wanted.
+    pub data: Option<Vec<u8>>,
+    /// Where the time went.
+    pub times: IoTimes,
+}
+
+/// What a caller asks for.
+pub(crate) enum Request {
+    Put(Put),
+    Get { key: Key, want: Want },
+    Remove(Key),
+}
+
+/// One thing to do for an operation.
+pub(crate) enum Step {
+    /// An entry makes room.
+    Displace(Displaced),
+    /// An entry's copy goes because it was removed or replaced.
+    Discard { entry: Arc<Stored> },
+    /// The new entry is written to a tier.
+    Store { entry: Arc<Stored>, tier: TierId, payload: Payload },
+    /// The new entry is there.
+    Publish { entry: Arc<Stored>, tier: TierId },
+    /// An entry is read, and on its way may move up.
+    Serve { reading: Reading, want: Want, up: Option<Up> },
+}
+
+/// A move up on the way to a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Up {
+    pub(crate) to: TierId,
+    pub(crate) keeps_below: bool,
+}
+
+/// An operation under way.
+pub(crate) struct Job {
+    pub(crate) op: OpId,
+    pub(crate) asked: Instant,
+    pub(crate) steps: VecDeque<Step>,
+    /// The step that is being carried out, with its transfer.
+    pub(crate) current: Option<(Step, Transfer)>,
+    /// Since when the next step waits for room.
+    pub(crate) blocked: Option<Instant>,
+    pub(crate) claimed: Option<Key>,
+    pub(crate) outcome: Outcome,
+    pub(crate) bytes: u64,
+    pub(crate) data: Option<Vec<u8>>,
+    pub(crate) times: IoTimes,
+}
+
+impl Job {
+    /// Decides what `request` takes. Decisions are made here, in the order jobs are planned.
+    pub(crate) fn plan(store: &Store, op: OpId, asked: Instant, request: Request) -> Self {
+        let begun = Instant::now();
+        let mut job = Self {
+            op,
+            asked,
+            steps: VecDeque::new(),
+            current: None,
+            blocked: None,
+            claimed: None,
+            outcome: Outcome::Missed,
+            bytes: 0,
+            data: None,
+            times: IoTimes { queue: nanos(begun - asked), ..IoTimes::default() },
+        };
+        match request {
+            Request::Put(put) => job.plan_put(store, put),
+            Request::Get { key, want } => job.plan_get(store, &key, want),
+            Request::Remove(key) => job.plan_remove(store, &key),
+        }
+        job.times.host = nanos(begun.elapsed());
+        job
+    }
+
+    fn plan_put(&mut self, store: &Store, put: Put) {
+        let Put { key, payload, tenant, existing } = put;
+        self.bytes = payload.bytes();
+        if existing == Existing::Keep {
+            if !store.index.claim(&key) {
+                self.outcome = Outcome::Existed;
+                return;
+            }
+            self.claimed = Some(key.clone());
+        }
+        let resident = Resident { fingerprint: key.fingerprint(), bytes: self.bytes, tenant };
+        let mut displaced = Vec::new();
+        let make = |slot| Stored::new(key, payload.bytes(), payload.recipe(), slot);
+        let placed = store.ledger.admit(&resident, &mut displaced, make);
+        self.displace(store, displaced);
+        match placed {
+            Err(refusal) => self.outcome = Outcome::Refused(refusal),
+            Ok((entry, tiers)) => {
+                let fastest = tiers.fastest().expect("it was placed somewhere");
+                for tier in tiers.iter() {
+                    let (entry, payload) = (Arc::clone(&entry), payload.clone());
+                    self.steps.push_back(Step::Store { entry, tier, payload });
+                }
+                self.steps.push_back(Step::Publish { entry, tier: fastest });
+            }
+        }
+    }
+
+    fn plan_get(&mut self, store: &Store, key: &Key, want: Want) {
+        let Some(reading) = store.index.read(key) else { return };
+        self.bytes = reading.0.bytes;
+        store.ledger.hit(&reading.0);
+        let mut displaced = Vec::new();
+        let promoted = store.ledger.promote(&reading.0, &mut displaced);
+        self.displace(store, displaced);
+        let up = promoted.map(|promoted| Up { to: promoted.to, keeps_below: promoted.keeps_below });
+        self.steps.push_back(Step::Serve { reading, want, up });
+    }
+
+    fn plan_remove(&mut self, store: &Store, key: &Key) {
+        let entry = store.index.take(key);
+        self.outcome = Outcome::Removed(entry.is_some());
+        if let Some(entry) = entry {
+            store.ledger.remove(&entry);
+            self.bytes = entry.bytes;
+            self.steps.push_back(Step::Discard { entry });
+        }
+    }
+
+    /// What leaves the store is not found any more from here on.
+    fn displace(&mut self, store: &Store, displaced: Vec<Displaced>) {
+        for displaced in displaced {
+            if displaced.to == Destination::Out {
+                store.index.forget(&displaced.entry);
+            }
+            self.steps.push_back(Step::Displace(displaced));
+        }
+    }
+
+    /// Adds a step's times to the operation's.
+    pub(crate) fn spent(&mut self, times: IoTimes) {
+        self.times.host += times.host;
+        self.times.device += times.device;
+    }
+
+    /// Ends the operation.
+    pub(crate) fn finish(mut self) -> Done {
+        self.times.total = nanos(self.asked.elapsed());
+        let Self { op, outcome, bytes, data, times, .. } = self;
+        Done { op, outcome, bytes, data, times }
+    }
+}
+
+pub(crate) fn nanos(span: std::time::Duration) -> Nanos {
+    Nanos(span.as_nanos() as u64)
+}

@@ -1,0 +1,290 @@
+//! One thread's way into the store: operations go in, their ends come out, many at a time.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wavetank_model::{IoTimes, StoreEvent, StoreFact};
+
+use crate::backend::Completion;
+use crate::bus::Voice;
+use crate::job::{Done, Job, OpId, Outcome, Put, Request, nanos};
+use crate::key::{KEY_BYTES_MAX, Key};
+use crate::meter::{Meter, Work};
+use crate::pipes::{Fed, Pipes, Tag, Way};
+use crate::store::Store;
+use crate::transfer::{Transfer, Want};
+
+/// How long an operation waits for room that others are about to give back.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to sleep when all that is left to do is to wait for such room.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// One thread's operations.
+///
+/// Operations begin in the order they are asked for; each is planned (its place, what makes room for it) when it
+/// begins, and as many are under way as the lane's depth allows.
+pub struct Lane {
+    pub(crate) store: Arc<Store>,
+    pub(crate) pipes: Pipes,
+    pub(crate) meter: Meter,
+    voice: Voice,
+    next_op: OpId,
+    asked: VecDeque<(OpId, Instant, Request)>,
+    pub(crate) jobs: Vec<Option<Job>>,
+    vacant: Vec<usize>,
+    /// Jobs with pieces to begin, in order.
+    pub(crate) feeding: VecDeque<usize>,
+    /// Jobs that wait for room.
+    blocked: VecDeque<usize>,
+    done: VecDeque<Done>,
+    pub(crate) unremoved: u64,
+}
+
+impl Lane {
+    pub(crate) fn new(store: Arc<Store>, pipes: Pipes) -> Self {
+        Self {
+            meter: Meter::new(store.backends.len()),
+            voice: store.bus.voice(),
+            store,
+            pipes,
+            next_op: 0,
+            asked: VecDeque::new(),
+            jobs: Vec::new(),
+            vacant: Vec::new(),
+            feeding: VecDeque::new(),
+            blocked: VecDeque::new(),
+            done: VecDeque::new(),
+            unremoved: 0,
+        }
+    }
+
+    /// Asks for an entry to be written.
+    pub fn put(&mut self, put: Put) -> OpId {
+        self.ask(Request::Put(put))
+    }
+
+    /// Asks for an entry to be read.
+    pub fn get(&mut self, key: Key, want: Want) -> OpId {
+        self.ask(Request::Get { key, want })
+    }
+
+    /// Asks for an entry to be removed.
+    pub fn remove(&mut self, key: Key) -> OpId {
+        self.ask(Request::Remove(key))
+    }
+
+    /// How many operations were asked for and have not been given back.
+    pub fn pending(&self) -> usize {
+        self.asked.len() + self.jobs.len() - self.vacant.len() + self.done.len()
+    }
+
+    /// Goes on with what there is to do and gives an operation that ended, without waiting.
+    pub fn poll(&mut self) -> Option<Done> {
+        if self.done.is_empty() {
+            self.turn(None);
+        }
+        self.done.pop_front()
+    }
+
+    /// The next operation to end; `None` when there is none.
+    pub fn wait(&mut self) -> Option<Done> {
+        while self.done.is_empty() && self.pending() > 0 {
+            self.turn(Some(Instant::now() + Duration::from_secs(1)));
+        }
+        self.done.pop_front()
+    }
+
+    /// As [`Self::wait`], no longer than until `deadline`.
+    pub fn wait_until(&mut self, deadline: Instant) -> Option<Done> {
+        while self.done.is_empty() && self.pending() > 0 && Instant::now() < deadline {
+            self.turn(Some(deadline));
+        }
+        self.done.pop_front()
+    }
+
+    /// What was measured so far.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// How many copies could not be removed from their device, which then still takes room there.
+    pub fn unremoved(&self) -> u64 {
+        self.unremoved
+    }
+
+    fn ask(&mut self, request: Request) -> OpId {
+        self.next_op += 1;
+        self.asked.push_back((self.next_op, Instant::now(), request));
+        self.next_op
+    }
+
+    /// One round: begin what there is room for, take what is done.
+    fn turn(&mut self, deadline: Option<Instant>) {
+        self.send_ready();
+        self.retry_blocked();
+        self.feed();
+        while self.feeding.is_empty() && self.blocked.is_empty() && self.begin_next() {
+            self.feed();
+        }
+        let deadline = if self.done.is_empty() { deadline } else { None };
+        match self.pipes.reap(deadline) {
+            Ok(mut done) => {
+                for completion in done.drain(..) {
+                    self.completed(completion);
+                }
+                self.pipes.recycle(done);
+            }
+            // Pieces are still with the kernel, which completes them later.
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => panic!("the kernel refuses a queue it has accepted: {e}"),
+        }
+        if !self.pipes.is_busy() && !self.blocked.is_empty() && self.done.is_empty() {
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn send_ready(&mut self) {
+        while let Some((index, part, buffer)) = self.pipes.next_ready() {
+            let transfer = transfer_of(&mut self.jobs, index);
+            self.pipes.write(index, transfer, part, buffer);
+        }
+    }
+
+    fn feed(&mut self) {
+        while let Some(&index) = self.feeding.front() {
+            let transfer = transfer_of(&mut self.jobs, index);
+            if !transfer.has_more() {
+                self.feeding.pop_front();
+            } else if self.pipes.feed(index, transfer) == Fed::Full {
+                return;
+            }
+        }
+    }
+
+    /// Plans the next operation asked for. `false` when there is none.
+    fn begin_next(&mut self) -> bool {
+        let Some((op, asked, request)) = self.asked.pop_front() else { return false };
+        if let Some(refused) = refuse(op, asked, &request) {
+            self.done.push_back(refused);
+            return true;
+        }
+        let key = request.key().fingerprint();
+        let job = Job::plan(&self.store, op, asked, request);
+        self.say_planned(&job, key);
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.jobs.push(None);
+            self.jobs.len() - 1
+        });
+        self.jobs[index] = Some(job);
+        self.step(index);
+        true
+    }
+
+    /// Says what is known of an operation as soon as it is planned.
+    fn say_planned(&self, job: &Job, key: u64) {
+        let fact = match job.outcome {
+            Outcome::Existed => StoreFact::Existed,
+            Outcome::Missed if job.steps.is_empty() => StoreFact::Missed,
+            Outcome::Removed(true) => StoreFact::Removed,
+            Outcome::Refused(_) => StoreFact::Refused,
+            _ => return,
+        };
+        self.say(key, job.bytes, fact, job.times);
+    }
+
+    pub(crate) fn say(&self, key: u64, bytes: u64, fact: StoreFact, times: IoTimes) {
+        let at = nanos(self.store.opened.elapsed());
+        self.voice.say(StoreEvent { at, key, bytes, fact, times });
+    }
+
+    pub(crate) fn block(&mut self, index: usize) {
+        self.blocked.push_back(index);
+    }
+
+    fn retry_blocked(&mut self) {
+        for _ in 0..self.blocked.len() {
+            let Some(index) = self.blocked.pop_front() else { return };
+            self.step(index);
+        }
+    }
+
+    /// Whether a job that waits for room has waited long enough.
+    pub(crate) fn is_out_of_patience(since: Instant) -> bool {
+        since.elapsed() >= PATIENCE
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        let Tag { job: index, part, way } = Tag::of(completion.token);
+        let transfer = transfer_of(&mut self.jobs, index);
+        transfer.clock.came_back(completion.finished);
+        let part = transfer.part(part);
+        match (way, completion.result) {
+            (Way::Write, result) => transfer.written(result),
+            (Way::Read, Err(e)) => transfer.landed(Err(e)),
+            (Way::Read, Ok(())) => {
+                let start = Instant::now();
+                let result = transfer.arrived(part, &completion.buffer.payload()[..part.len]);
+                transfer.clock.worked(start);
+                if result.is_ok() && transfer.goes_on() {
+                    return self.pipes.write(index, transfer, part, completion.buffer);
+                }
+                transfer.landed(result);
+            }
+        }
+        if transfer.is_over() {
+            self.feeding.retain(|feeding| *feeding != index);
+            self.end_step(index);
+        }
+    }
+
+    /// Gives a finished job to the caller.
+    pub(crate) fn conclude(&mut self, index: usize) {
+        let job = self.jobs[index].take().expect("it was under way");
+        self.vacant.push(index);
+        if let Some(key) = &job.claimed {
+            self.store.index.disclaim(key);
+        }
+        self.done.push_back(job.finish());
+    }
+
+    /// Measures a step.
+    pub(crate) fn record(&mut self, tier: u8, work: Work, bytes: u64, times: IoTimes) {
+        self.meter.record(tier, work, bytes, times);
+    }
+}
+
+impl Request {
+    fn key(&self) -> &Key {
+        match self {
+            Self::Put(put) => &put.key,
+            Self::Get { key, .. } | Self::Remove(key) => key,
+        }
+    }
+}
+
+fn transfer_of(jobs: &mut [Option<Job>], index: usize) -> &mut Transfer {
+    let job = jobs[index].as_mut().expect("a piece belongs to a job");
+    &mut job.current.as_mut().expect("a piece belongs to a transfer").1
+}
+
+impl Drop for Lane {
+    /// What was begun is finished, so that no entry stays half-written; what was only asked for is dropped.
+    fn drop(&mut self) {
+        self.asked.clear();
+        while self.jobs.len() > self.vacant.len() && !std::thread::panicking() {
+            self.done.clear();
+            self.turn(Some(Instant::now() + Duration::from_secs(1)));
+        }
+    }
+}
+
+/// What cannot be asked for.
+fn refuse(op: OpId, asked: Instant, request: &Request) -> Option<Done> {
+    let len = request.key().bytes().len();
+    let why = format!("a key of {len} bytes is longer than {KEY_BYTES_MAX}");
+    let times = IoTimes { total: nanos(asked.elapsed()), ..IoTimes::default() };
+    let outcome = Outcome::Failed(io::Error::new(io::ErrorKind::InvalidInput, why));
+    (len > KEY_BYTES_MAX).then_some(Done { op, outcome, bytes: 0, data: None, times })
+}

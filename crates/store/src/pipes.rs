@@ -1,0 +1,189 @@
+//! A lane's ports and buffers: pieces of transfers go in, completions come out.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wavetank_cache::TierId;
+
+use crate::backend::{Completion, Piece, Port};
+use crate::buffer::{Buffer, Region};
+use crate::transfer::{Part, Source, Transfer};
+
+/// Pieces that are made while all that may be with a device are there.
+const AHEAD: usize = 2;
+/// How long one port is waited for while another has pieces too.
+const SLICE: Duration = Duration::from_micros(100);
+
+/// The ports of a lane, one per tier, and the buffers that go through them.
+pub(crate) struct Pipes {
+    ports: Vec<Box<dyn Port>>,
+    region: Arc<Region>,
+    depth: usize,
+    in_flight: usize,
+    ready: VecDeque<Made>,
+    done: Vec<Completion>,
+}
+
+/// A piece that waits for a device to be less busy.
+struct Made {
+    job: usize,
+    part: Part,
+    buffer: Buffer,
+}
+
+/// What became of an attempt to begin a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fed {
+    Begun,
+    /// No buffer is free, or as many pieces as may be are with devices.
+    Full,
+}
+
+/// Whether a completed piece was read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Read,
+    Write,
+}
+
+/// Which piece of which job a completion is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag {
+    pub(crate) job: usize,
+    pub(crate) part: u64,
+    pub(crate) way: Way,
+}
+
+impl Tag {
+    fn token(self) -> u64 {
+        (self.job as u64) << 33 | self.part << 1 | u64::from(self.way == Way::Write)
+    }
+
+    pub(crate) fn of(token: u64) -> Self {
+        let way = if token & 1 == 1 { Way::Write } else { Way::Read };
+        Self { job: (token >> 33) as usize, part: token >> 1 & 0xffff_ffff, way }
+    }
+}
+
+impl Pipes {
+    pub(crate) fn new(ports: Vec<Box<dyn Port>>, region: Arc<Region>, depth: usize) -> Self {
+        Self { ports, region, depth, in_flight: 0, ready: VecDeque::new(), done: Vec::new() }
+    }
+
+    /// How many buffers a lane of `depth` needs.
+    pub(crate) fn buffers(depth: usize) -> usize {
+        depth + AHEAD
+    }
+
+    pub(crate) fn port(&mut self, tier: TierId) -> &mut dyn Port {
+        &mut *self.ports[usize::from(tier)]
+    }
+
+    /// Whether pieces are with devices.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight > 0
+    }
+
+    fn is_full(&self) -> bool {
+        self.in_flight >= self.depth
+    }
+
+    /// Begins with the next piece of a transfer that has more.
+    pub(crate) fn feed(&mut self, job: usize, transfer: &mut Transfer) -> Fed {
+        let made_here = matches!(transfer.source, Source::Payload(_));
+        if (self.is_full() && !made_here) || self.ready.len() >= AHEAD {
+            return Fed::Full;
+        }
+        let Some(mut buffer) = self.region.take() else { return Fed::Full };
+        let part = transfer.next_part().expect("the transfer has more");
+        if let Source::Tier { tier, held, .. } = &transfer.source {
+            let piece = piece(job, part, Way::Read);
+            transfer.clock.sent();
+            self.in_flight += 1;
+            self.ports[usize::from(*tier)].read(held, piece, buffer);
+            return Fed::Begun;
+        }
+        let start = Instant::now();
+        if let Source::Payload(payload) = &transfer.source {
+            payload.fill(part.offset, &mut buffer.payload_mut()[..part.len]);
+        }
+        transfer.arrived(part, &buffer.payload()[..part.len]).expect("only what is read can be wrong");
+        transfer.clock.worked(start);
+        if self.is_full() {
+            self.ready.push_back(Made { job, part, buffer });
+            return Fed::Begun;
+        }
+        self.write(job, transfer, part, buffer);
+        Fed::Begun
+    }
+
+    /// Sends a piece to the transfer's target.
+    pub(crate) fn write(&mut self, job: usize, transfer: &mut Transfer, part: Part, buffer: Buffer) {
+        let start = Instant::now();
+        let seal = transfer.next_seal();
+        let target = transfer.target.as_ref().expect("what is written has a target");
+        let port = &mut self.ports[usize::from(target.tier)];
+        port.write(&target.held, piece(job, part, Way::Write), buffer, seal);
+        self.in_flight += 1;
+        transfer.clock.worked(start);
+        transfer.clock.sent();
+        // At once, so that the device works while the next piece is made; what it does not take now it gets
+        // with the next completions.
+        let _ = port.submit();
+    }
+
+    /// The next piece that was made ahead and may go to its device now.
+    pub(crate) fn next_ready(&mut self) -> Option<(usize, Part, Buffer)> {
+        if self.is_full() {
+            return None;
+        }
+        self.ready.pop_front().map(|Made { job, part, buffer }| (job, part, buffer))
+    }
+
+    /// Takes what is done; waits for something until `deadline`, if given.
+    pub(crate) fn reap(&mut self, deadline: Option<Instant>) -> io::Result<Vec<Completion>> {
+        let mut done = std::mem::take(&mut self.done);
+        loop {
+            let busy = self.ports.iter().filter(|port| port.in_flight() > 0).count();
+            for port in self.ports.iter_mut().filter(|port| port.in_flight() > 0) {
+                let wait = match (deadline, busy) {
+                    (Some(deadline), 1) => Some(deadline),
+                    (Some(deadline), _) if done.is_empty() => Some(deadline.min(Instant::now() + SLICE)),
+                    _ => None,
+                };
+                port.reap(wait, &mut done)?;
+            }
+            let over = deadline.is_none_or(|deadline| Instant::now() >= deadline);
+            if !done.is_empty() || busy == 0 || over {
+                self.in_flight -= done.len();
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Gives back the list that [`Self::reap`] returned, to be filled again.
+    pub(crate) fn recycle(&mut self, mut list: Vec<Completion>) {
+        list.clear();
+        self.done = list;
+    }
+}
+
+fn piece(job: usize, part: Part, way: Way) -> Piece {
+    let token = Tag { job, part: part.index, way }.token();
+    Piece { token, offset: part.offset, len: part.len }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_carry_job_piece_and_way() {
+        for way in [Way::Read, Way::Write] {
+            let tag = Tag { job: 0x7fff_ffff, part: 0xffff_fff0, way };
+            assert_eq!(Tag::of(tag.token()), tag);
+        }
+    }
+}

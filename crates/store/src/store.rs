@@ -1,0 +1,162 @@
+//! The store: tiers of backends, an index of entries, the ledger of who is where. Threads work through lanes.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use wavetank_cache::{Eviction, Resident, Rules, TierId, TierRow};
+use wavetank_model::{Error, Result};
+
+use crate::backend::{Backend, Found, Recovery};
+use crate::buffer::Region;
+use crate::bus::{Bus, Events};
+use crate::index::{Index, Stored};
+use crate::key::Key;
+use crate::lane::Lane;
+use crate::ledger::Ledger;
+use crate::pipes::Pipes;
+
+/// One tier of a store to open.
+pub struct Tier {
+    /// What holds its bytes.
+    pub backend: Arc<dyn Backend>,
+    /// How many bytes of entries it may hold; no limit when absent.
+    pub capacity_bytes: Option<u64>,
+    /// Who leaves first.
+    pub eviction: Box<dyn Eviction>,
+}
+
+/// A multi-tier store, shared by threads.
+pub struct Store {
+    pub(crate) backends: Vec<Arc<dyn Backend>>,
+    pub(crate) index: Index,
+    pub(crate) ledger: Ledger,
+    pub(crate) bus: Bus,
+    pub(crate) opened: Instant,
+    recovery: Recovery,
+}
+
+/// What a tier holds now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of entries, with the room taken for those on their way.
+    pub bytes: u64,
+    /// How many copies.
+    pub entries: u64,
+}
+
+impl Store {
+    /// Opens a store of `tiers`, fastest first, with the entries that are there from before.
+    pub fn open(tiers: Vec<Tier>, rules: Rules) -> Result<Arc<Self>> {
+        let mut backends = Vec::new();
+        let mut rows = Vec::new();
+        for tier in tiers {
+            backends.push(tier.backend);
+            rows.push(TierRow { capacity_bytes: tier.capacity_bytes, policy: tier.eviction });
+        }
+        if backends.is_empty() {
+            return Err(Error::usage("a store needs at least one tier"));
+        }
+        let mut store = Self {
+            backends,
+            index: Index::new(),
+            ledger: Ledger::new(rows, rules),
+            bus: Bus::default(),
+            opened: Instant::now(),
+            recovery: Recovery::default(),
+        };
+        store.recovery = store.recover()?;
+        Ok(Arc::new(store))
+    }
+
+    /// A lane for one thread, with at most `depth` pieces at devices at a time.
+    pub fn lane(self: &Arc<Self>, depth: usize) -> io::Result<Lane> {
+        let depth = depth.max(1);
+        let region = Region::new(Pipes::buffers(depth))?;
+        let ports = self.backends.iter().map(|backend| Arc::clone(backend).port(&region, depth));
+        let ports = ports.collect::<io::Result<Vec<_>>>()?;
+        Ok(Lane::new(Arc::clone(self), Pipes::new(ports, region, depth)))
+    }
+
+    /// Events of the lanes opened after this call; one who falls behind by `capacity` loses the next.
+    pub fn listen(&self, capacity: usize) -> Events {
+        self.bus.listen(capacity)
+    }
+
+    /// Whether `key` can be read.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.index.contains(key)
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Every key there is, in no order.
+    pub fn keys(&self) -> Vec<Key> {
+        self.index.all().iter().map(|entry| entry.key.clone()).collect()
+    }
+
+    /// What each tier holds.
+    pub fn usage(&self) -> Vec<Usage> {
+        self.ledger.usage().into_iter().map(|(bytes, entries)| Usage { bytes, entries }).collect()
+    }
+
+    /// What was found at the start besides entries.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// What does not work here as it should, in words. Complete once lanes are open.
+    pub fn notes(&self) -> Vec<String> {
+        self.backends.iter().flat_map(|backend| backend.notes()).collect()
+    }
+
+    /// Takes the entries of earlier processes into the index, in the order they were written.
+    fn recover(&self) -> Result<Recovery> {
+        let mut total = Recovery::default();
+        for (tier, backend) in self.backends.iter().enumerate() {
+            let mut left_over = Vec::new();
+            let counts = Arc::clone(backend).recover(&mut |found| {
+                if let Some(found) = self.take_in(tier as TierId, found) {
+                    left_over.push(found);
+                }
+            });
+            let counts = counts.map_err(|e| Error::usage(format!("cannot read what is stored: {e}")))?;
+            self.discard(tier, left_over)?;
+            total.foreign += counts.foreign;
+            total.torn += counts.torn;
+            total.spare += counts.spare;
+        }
+        Ok(total)
+    }
+
+    /// Gives back what has no place: the tier is smaller now, or a faster one has the entry.
+    fn take_in(&self, tier: TierId, found: Found) -> Option<Found> {
+        if self.index.contains(&found.key) {
+            return Some(found);
+        }
+        let resident = Resident { fingerprint: found.key.fingerprint(), bytes: found.bytes, tenant: 0 };
+        let make = |slot| Stored::found(found.key.clone(), found.bytes, slot, found.checksum);
+        let Some(entry) = self.ledger.restore(&resident, tier, make) else { return Some(found) };
+        entry.keep(tier, found.held);
+        self.index.publish(entry);
+        None
+    }
+
+    fn discard(&self, tier: usize, left_over: Vec<Found>) -> Result<()> {
+        if left_over.is_empty() {
+            return Ok(());
+        }
+        let told = |e: io::Error| Error::usage(format!("cannot remove what has no room: {e}"));
+        let region = Region::new(1).map_err(told)?;
+        let mut port = Arc::clone(&self.backends[tier]).port(&region, 1).map_err(told)?;
+        left_over.into_iter().try_for_each(|found| port.remove(found.held)).map_err(told)
+    }
+}
