@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Broken by ghosts that enter T1, and by a `touch` that leaves an entry in T1.
+    /// Broken by a `touch` that leaves an entry in T1.
     #[test]
     fn a_scan_does_not_flush_what_is_used_again() {
         let lru = (super::super::lru::ENTRY.build)(&Settings::default()).unwrap();

@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Broken when small takes the whole capacity, and when ghosts enter small.
+    /// Broken when small takes the whole capacity.
     #[test]
     fn a_scan_does_not_flush_what_is_used_again() {
         let lru = (super::super::lru::ENTRY.build)(&Settings::default()).unwrap();

@@ -104,6 +104,18 @@ mod tests {
         }
     }
 
+    /// Broken by an `insert` that does not clear the mark.
+    #[test]
+    fn a_mark_does_not_outlive_its_entry() {
+        let (mut sieve, entry) = (Sieve::default(), Resident { fingerprint: 0, bytes: 1, tenant: 0 });
+        sieve.insert(0, &entry);
+        sieve.touch(0);
+        sieve.remove(0);
+        sieve.insert(0, &entry);
+        sieve.insert(1, &entry);
+        assert_eq!(sieve.victim(&entry, &mut |_| true), Some(0));
+    }
+
     #[test]
     fn busy_entries_keep_their_mark() {
         let (mut sieve, entry) = (Sieve::default(), Resident { fingerprint: 0, bytes: 1, tenant: 0 });

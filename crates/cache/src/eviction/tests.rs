@@ -173,7 +173,7 @@ impl Contract {
 
 proptest! {
     /// Broken by a victim that is not asked about, by a list that loses its tail in `remove` or while it
-    /// steps over busy slots, by marks that outlive their slot, and by bytes that are not given back
+    /// steps over busy slots, by a round too few of a hand, and by bytes that are not given back
     /// (underflow).
     #[test]
     fn every_policy_keeps_the_contract(

@@ -126,9 +126,9 @@ c: hit | c40 d40 / a40 b40 / -
 #[test]
 fn written_through_entries_are_dropped_where_another_copy_stays() {
     // d does not fit above beside e (bulky), so a hit copies it to tier 1; then f drops the lower copies of
-    // both.
+    // both, and once there is room d moves up: only a copy in the last tier stays behind.
     let rules = Rules { promotion: Promotion::OnHit, write: WritePolicy::Through };
-    let seen = Stage::trace(&[100, 100, 100], rules, "+a40 +b40 +c30 b +d90 +e10 d d +f20");
+    let seen = Stage::trace(&[100, 100, 100], rules, "+a40 +b40 +c30 b +d90 +e10 d d +f20 -e -f d");
     let expected = "\
 +a40: a in {0, 2} | a40 / - / a40
 +b40: b in {0, 2} | a40 b40 / - / a40 b40
@@ -139,6 +139,9 @@ b: hit | b40 c30 / - / b40 c30
 d: d 2+1 | e10 / d90 / d90 e10
 d: stays | e10 / d90 / d90 e10
 +f20: e not in 2 but 0, d not in 2 but 1, f in {0, 2} | e10 f20 / d90 / f20
+-e: gone from {0} | f20 / d90 / f20
+-f: gone from {0, 2} | - / d90 / -
+d: d 1>0 | d90 / - / -
 ";
     assert_eq!(seen, expected);
 }
@@ -384,6 +387,7 @@ proptest! {
 struct Watched {
     policy: Box<dyn Eviction>,
     slots: BTreeSet<Slot>,
+    evicted: usize,
 }
 
 impl Eviction for Watched {
@@ -400,6 +404,7 @@ impl Eviction for Watched {
     }
     fn evict(&mut self, slot: Slot) {
         assert!(self.slots.remove(&slot));
+        self.evicted += 1;
         self.policy.evict(slot);
     }
     fn remove(&mut self, slot: Slot) {
@@ -417,6 +422,7 @@ struct Shadow {
     entries: BTreeMap<Slot, (u64, BTreeSet<TierId>)>,
     busy: BTreeSet<Slot>,
     pinned: BTreeSet<Slot>,
+    moved: usize,
 }
 
 impl Shadow {
@@ -432,6 +438,7 @@ impl Shadow {
 
     /// Carries out one move, with the bytes in both tiers while they are copied.
     fn carry_out(&mut self, tiers: &Tiers<Watched>, &Move { slot, from, to }: &Move) {
+        self.moved += 1;
         assert!(!self.busy.contains(&slot) && !self.pinned.contains(&slot), "a victim may move");
         let copies = &mut self.entries.get_mut(&slot).expect("a victim is there").1;
         match to {
@@ -472,6 +479,8 @@ impl Shadow {
             assert_eq!(tiers.used_bytes(tier), self.used(tier));
             self.within_capacity(tiers, tier);
         }
+        let evicted: usize = tiers.tiers.iter().map(|tier| tier.policy.evicted).sum();
+        assert_eq!(evicted, self.moved, "policies remember victims, and only those");
         assert_eq!(tiers.entries.len(), tiers.free.len() + self.entries.len(), "no slot is lost");
     }
 }
@@ -548,7 +557,7 @@ fn step(tiers: &mut Tiers<Watched>, shadow: &mut Shadow, step: Step) {
 fn watched(row: &eviction::Entry, capacity_bytes: Option<u64>) -> TierRow<Watched> {
     let quotas = eviction::Quotas { default_bytes: None, by_tenant: [(0, 90)].into() };
     let policy = (row.build)(&Settings { capacity_bytes, quotas }).unwrap();
-    TierRow { capacity_bytes, policy: Watched { policy, slots: BTreeSet::new() } }
+    TierRow { capacity_bytes, policy: Watched { policy, slots: BTreeSet::new(), evicted: 0 } }
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
