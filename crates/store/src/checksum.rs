@@ -2,7 +2,9 @@
 //!
 //! The same checksum S3 offers as `CRC64NVME`, so an entry can be checked by other tools.
 
-use crc_fast::{CrcAlgorithm, checksum, checksum_combine};
+use std::sync::LazyLock;
+
+use crc_fast::{CrcAlgorithm, checksum};
 
 /// The checksum of some bytes.
 pub fn of(bytes: &[u8]) -> u64 {
@@ -38,8 +40,35 @@ impl Pieces {
     pub(crate) fn total(&self) -> u64 {
         let mut parts = self.parts.iter().map(|part| part.expect("every piece was added"));
         let Some((first, _)) = parts.next() else { return of(&[]) };
-        parts.fold(first, |sum, (part, bytes)| checksum_combine(CrcAlgorithm::Crc64Nvme, sum, part, bytes))
+        parts.fold(first, |sum, (part, bytes)| shift(sum, bytes) ^ part)
     }
+}
+
+/// The generator polynomial, bits reversed.
+const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
+
+/// What following zeros do to a checksum, as a matrix over bits: column `i` is what becomes of bit `i`.
+type Matrix = [u64; 64];
+
+/// One matrix for each power of two of bytes. `crc_fast::checksum_combine` finds them anew at each call, which takes
+/// 0.3 ms: as long as writing the piece.
+static ZEROS: LazyLock<Vec<Matrix>> = LazyLock::new(|| {
+    let byte = std::array::from_fn(|bit| {
+        (0..8).fold(1 << bit, |sum: u64, _| (sum >> 1) ^ (POLYNOMIAL & (sum & 1).wrapping_neg()))
+    });
+    let twice = |half: &Matrix| Some(half.map(|column| apply(half, column)));
+    std::iter::successors(Some(byte), twice).take(u64::BITS as usize).collect()
+});
+
+fn apply(matrix: &Matrix, sum: u64) -> u64 {
+    let columns = matrix.iter().enumerate();
+    columns.fold(0, |result, (bit, column)| result ^ (column & (sum >> bit & 1).wrapping_neg()))
+}
+
+/// The share of `sum` in the checksum of its bytes and `bytes` more.
+fn shift(sum: u64, bytes: u64) -> u64 {
+    let powers = ZEROS.iter().enumerate().filter(|(power, _)| bytes >> power & 1 == 1);
+    powers.fold(sum, |sum, (_, matrix)| apply(matrix, sum))
 }
 
 #[cfg(test)]
