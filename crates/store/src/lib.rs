@@ -4,20 +4,26 @@
 #![deny(unsafe_code)]
 
 mod arena;
+mod around;
 pub mod backend;
 pub mod backends;
 pub mod buffer;
 pub mod checksum;
+mod dice;
 mod files;
 mod folder;
 mod frame;
 mod key;
 mod layout;
+mod options;
 pub mod payload;
+mod recording;
 mod recover;
 mod ring;
 mod spares;
 mod threads;
+pub mod wrappers;
 
 pub use key::{KEY_BYTES_MAX, Key};
+pub use options::Options;
 pub use payload::Payload;
