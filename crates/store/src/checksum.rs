@@ -15,22 +15,22 @@ pub fn of(bytes: &[u8]) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     parts: Vec<Option<(u64, u64)>>,
-    count: u64,
+    added: usize,
 }
 
 impl Pieces {
-    /// Adds piece number `index`.
+    /// Adds piece number `index`; one that was there is replaced.
     pub(crate) fn add(&mut self, index: usize, bytes: &[u8]) {
         if index >= self.parts.len() {
             self.parts.resize(index + 1, None);
         }
-        self.parts[index] = Some((of(bytes), bytes.len() as u64));
-        self.count += 1;
+        let before = self.parts[index].replace((of(bytes), bytes.len() as u64));
+        self.added += usize::from(before.is_none());
     }
 
-    /// How many were added.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
+    /// How many different pieces were added.
+    pub(crate) fn count(&self) -> usize {
+        self.added
     }
 
     /// The checksum of all pieces in order.

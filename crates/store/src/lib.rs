@@ -4,11 +4,13 @@
 #![deny(unsafe_code)]
 
 mod arena;
+mod around;
 pub mod backend;
 pub mod backends;
 pub mod buffer;
 mod bus;
 pub mod checksum;
+mod dice;
 mod files;
 mod folder;
 mod frame;
@@ -19,8 +21,10 @@ mod lane;
 mod layout;
 mod ledger;
 pub mod meter;
+mod options;
 pub mod payload;
 mod pipes;
+mod recording;
 mod recover;
 mod ring;
 mod spares;
@@ -28,11 +32,13 @@ mod step;
 mod store;
 mod threads;
 mod transfer;
+pub mod wrappers;
 
 pub use bus::Events;
 pub use job::{Done, Existing, OpId, Outcome, Put};
 pub use key::{KEY_BYTES_MAX, Key};
 pub use lane::Lane;
+pub use options::Options;
 pub use payload::Payload;
 pub use store::{Store, Tier, Usage};
 pub use transfer::Want;

@@ -123,7 +123,7 @@ impl Transfer {
         }
         let from_tier = matches!(self.source, Source::Tier { .. });
         match &self.sums {
-            Some(sums) if from_tier && sums.count() == self.pieces => {
+            Some(sums) if from_tier && sums.count() as u64 == self.pieces => {
                 if sums.total() != self.entry.checksum() {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,

@@ -5,12 +5,12 @@ mod direct;
 mod memory;
 mod null;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wavetank_model::{Described, Error, Result, find};
+use wavetank_model::{Described, Result, find};
 
 use crate::backend::{Backend, Caps};
+use crate::options::Options;
 
 /// A row of the table.
 #[derive(Clone, Copy)]
@@ -44,14 +44,13 @@ pub struct Site {
     /// How many bytes of entries it may hold; no limit when absent.
     pub capacity_bytes: Option<u64>,
     /// Its options by name; only those of its row.
-    pub options: BTreeMap<String, String>,
+    pub options: Options,
 }
 
 impl Site {
     /// The option `name` as a `T`, or `default`.
     pub fn option<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T> {
-        let Some(text) = self.options.get(name) else { return Ok(default) };
-        text.parse().map_err(|_| Error::usage(format!("option {name}: cannot read \"{text}\"")))
+        self.options.option(name, default)
     }
 }
 

@@ -1,0 +1,98 @@
+//! The options of a backend or a wrapper: words by name, read as what they have to be.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use wavetank_model::{Error, Result};
+
+/// Options by name, as the user typed them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options(BTreeMap<String, String>);
+
+impl Options {
+    /// What was given for `name`.
+    pub fn get(&self, name: &str) -> Option<&String> {
+        self.0.get(name)
+    }
+
+    /// The option `name` as a `T`, if it was given.
+    pub fn given<T: FromStr>(&self, name: &str) -> Result<Option<T>> {
+        let Some(text) = self.0.get(name) else { return Ok(None) };
+        let unread = |_| Error::usage(format!("option {name}: cannot read \"{text}\""));
+        text.parse().map(Some).map_err(unread)
+    }
+
+    /// The option `name` as a `T`, or `default`.
+    pub fn option<T: FromStr>(&self, name: &str, default: T) -> Result<T> {
+        Ok(self.given(name)?.unwrap_or(default))
+    }
+
+    /// The option `name` as a number above zero, if it was given.
+    pub fn above_zero(&self, name: &str) -> Result<Option<f64>> {
+        match self.given::<f64>(name)? {
+            Some(number) if !(number.is_finite() && number > 0.0) => {
+                Err(Error::usage(format!("option {name}: must be above 0")))
+            }
+            given => Ok(given),
+        }
+    }
+
+    /// The option `name` as a probability; zero unless given.
+    pub fn probability(&self, name: &str) -> Result<f64> {
+        let chance = self.option(name, 0.0)?;
+        match chance {
+            0.0..=1.0 => Ok(chance),
+            _ => Err(Error::usage(format!("option {name}: must be between 0 and 1"))),
+        }
+    }
+
+    /// Refuses options that `kind`, a row with the options `known`, does not take.
+    pub fn only(&self, kind: &str, known: &[(&str, &str)]) -> Result<()> {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let Some(unknown) = self.0.keys().find(|name| !names.contains(&name.as_str())) else { return Ok(()) };
+        Err(Error::usage(format!("{kind} has no option \"{unknown}\"")).hint(if names.is_empty() {
+            "it takes none".to_owned()
+        } else {
+            format!("known: {}", names.join(", "))
+        }))
+    }
+}
+
+impl From<BTreeMap<String, String>> for Options {
+    fn from(options: BTreeMap<String, String>) -> Self {
+        Self(options)
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Options {
+    fn from_iter<T: IntoIterator<Item = (N, V)>>(options: T) -> Self {
+        Self(options.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_refused_with_its_name() {
+        let options = Options::from_iter([("depth", "4"), ("gbps", "-1"), ("chance", "NaN")]);
+        assert_eq!(options.option("depth", 1).unwrap(), 4);
+        assert_eq!(options.option("block", 7).unwrap(), 7);
+        let refusals = [
+            options.option("gbps", 1_u32).unwrap_err(),
+            options.above_zero("gbps").unwrap_err(),
+            options.probability("chance").unwrap_err(),
+            options.only("throttle", &[("gbps", ""), ("depth", "")]).unwrap_err(),
+        ];
+        let expected = [
+            "option gbps: cannot read \"-1\"",
+            "option gbps: must be above 0",
+            "option chance: must be between 0 and 1",
+            "throttle has no option \"chance\"",
+        ];
+        for (refusal, expected) in refusals.iter().zip(expected) {
+            assert!(refusal.to_string().contains(expected), "{refusal}");
+        }
+    }
+}
