@@ -14,7 +14,7 @@ use std::any::Any;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
@@ -53,6 +53,9 @@ pub(crate) struct Folder {
     /// How much room its files may take; entries' lengths and spares are kept below it.
     limit_bytes: Option<u64>,
     file_bytes: AtomicU64,
+    /// How many files stay open between operations, so that reading one costs no look-up.
+    kept: AtomicUsize,
+    kept_max: usize,
     _lock: OwnedFd,
 }
 
@@ -75,12 +78,14 @@ pub(crate) struct Filed {
     state: AtomicU8,
     /// How long the header before the payload is.
     pub(crate) header_len: usize,
+    /// Its descriptor, where it is kept open.
+    kept: Mutex<Option<Arc<OwnedFd>>>,
 }
 
 /// A [`Filed`] with its file open.
 pub(crate) struct Opened {
     /// The file.
-    pub(crate) fd: OwnedFd,
+    pub(crate) fd: Arc<OwnedFd>,
     /// What is in it.
     pub(crate) filed: Arc<Filed>,
 }
@@ -137,6 +142,8 @@ impl Folder {
             preallocates: AtomicBool::new(true),
             limit_bytes,
             file_bytes: AtomicU64::new(0),
+            kept: AtomicUsize::new(0),
+            kept_max: descriptors_to_keep(),
             _lock: lock,
         };
         Ok(Arc::new(folder))
@@ -195,12 +202,15 @@ impl Folder {
     pub(crate) fn create(self: &Arc<Self>, entry: &NewEntry<'_>) -> io::Result<Arc<Opened>> {
         let file_len = layout::file_len(entry.key, entry.bytes);
         let version = self.version.fetch_add(1, Ordering::Relaxed);
-        let (spare, fd) = match self.reopen_spare(file_len)? {
+        let (spare, fd, kept) = match self.reopen_spare(file_len)? {
             Some(reused) => reused,
-            None => self.create_file(version)?,
+            None => {
+                let (spare, fd) = self.create_file(version)?;
+                (spare, Arc::new(fd), None)
+            }
         };
         let spare = self.resize(&fd, spare, file_len)?;
-        let filed = Filed {
+        let filed = Arc::new(Filed {
             folder: Arc::clone(self),
             key: entry.key.clone(),
             bytes: entry.bytes,
@@ -208,19 +218,25 @@ impl Folder {
             spare,
             state: AtomicU8::new(WRITING),
             header_len: layout::header_len(entry.key),
-        };
-        Ok(Arc::new(Opened { fd, filed: Arc::new(filed) }))
+            kept: Mutex::new(kept),
+        });
+        filed.keep_open(&fd);
+        Ok(Arc::new(Opened { fd, filed }))
     }
 
-    fn reopen_spare(&self, len: u64) -> io::Result<Option<(SpareFile, OwnedFd)>> {
+    /// A spare file, open, and its descriptor again where that was kept.
+    fn reopen_spare(&self, len: u64) -> io::Result<Option<Reopened>> {
         loop {
-            let Some(spare) = self.spares().take(len) else { return Ok(None) };
+            let Some((spare, kept)) = self.spares().take(len) else { return Ok(None) };
+            if let Some(fd) = kept {
+                return Ok(Some((spare, Arc::clone(&fd), Some(fd))));
+            }
             match openat(self.shard(spare.shard), spare.name(), self.flags(), Mode::empty()) {
-                Ok(fd) => return Ok(Some((spare, fd))),
+                Ok(fd) => return Ok(Some((spare, Arc::new(fd), None))),
                 // Someone deleted it: there may be another.
                 Err(rustix::io::Errno::NOENT) => self.counted(spare.len, 0),
                 Err(e) => {
-                    self.spares().add(spare);
+                    self.spares().add((spare, None));
                     return Err(e.into());
                 }
             }
@@ -242,14 +258,14 @@ impl Folder {
             self.trim(len - spare.len);
             self.make_room(fd, len)
         } else if spare.len > len + len / 4 {
-            Ok(ftruncate(fd, len)?)
+            ftruncate(fd, len).map_err(io::Error::from)
         } else {
             return Ok(spare);
         };
         let reached = if result.is_ok() { len } else { ftruncate(fd, 0).map_or(spare.len, |()| 0) };
         self.counted(spare.len, reached);
         let spare = SpareFile { len: reached, ..spare };
-        result.inspect_err(|_| self.spares().add(spare))?;
+        result.inspect_err(|_| self.spares().add((spare, None)))?;
         Ok(spare)
     }
 
@@ -280,18 +296,25 @@ impl Folder {
     fn empty_spares(&self, bytes: u64) -> u64 {
         let mut freed = 0;
         while freed < bytes {
-            let Some(spare) = self.spares().take_shortest() else { break };
+            let Some((spare, kept)) = self.spares().take_shortest() else { break };
             let file = openat(self.shard(spare.shard), spare.name(), self.flags(), Mode::empty());
             let emptied = file.is_ok_and(|fd| ftruncate(&fd, 0).is_ok());
             let len = if emptied { 0 } else { spare.len };
             self.counted(spare.len, len);
             freed += spare.len - len;
             if !emptied {
+                self.close(kept);
                 break;
             }
-            self.spares().add(SpareFile { len, ..spare });
+            self.spares().add((SpareFile { len, ..spare }, kept));
         }
         freed
+    }
+
+    fn close(&self, kept: Option<Arc<OwnedFd>>) {
+        if kept.is_some() {
+            self.kept.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     fn counted(&self, before: u64, after: u64) {
@@ -304,10 +327,10 @@ impl Folder {
         let open = opened(held);
         let filed = &open.filed;
         if self.manner.durable {
-            fdatasync(&open.fd)?;
+            fdatasync(&*open.fd)?;
         }
         let directory = self.shard(filed.spare.shard);
-        renameat(directory, filed.spare.name(), directory, filed.name())?;
+        renameat(directory, filed.spare.name(), directory, filed.name()).inspect_err(|_| filed.abandon())?;
         filed.state.store(COMMITTED, Ordering::Release);
         if self.manner.durable {
             fsync(directory)?;
@@ -318,7 +341,15 @@ impl Folder {
     /// Opens a committed entry's file.
     pub(crate) fn open_entry(&self, held: &Arc<dyn Held>) -> io::Result<Arc<Opened>> {
         let filed = filed(held);
-        let fd = openat(self.shard(filed.spare.shard), filed.name(), self.flags(), Mode::empty())?;
+        let kept = filed.kept().clone();
+        let fd = match kept {
+            Some(fd) => fd,
+            None => {
+                let name = filed.name();
+                Arc::new(openat(self.shard(filed.spare.shard), name, self.flags(), Mode::empty())?)
+            }
+        };
+        filed.keep_open(&fd);
         Ok(Arc::new(Opened { fd, filed }))
     }
 
@@ -326,7 +357,7 @@ impl Folder {
     pub(crate) fn found_spare(&self, spare: SpareFile) {
         self.seen(spare.version);
         self.counted(0, spare.len);
-        self.spares().add(spare);
+        self.spares().add((spare, None));
     }
 
     /// A committed entry found on the disk, in a file of `len` bytes.
@@ -342,6 +373,7 @@ impl Folder {
             spare: SpareFile { shard, version, fresh: false, len },
             state: AtomicU8::new(COMMITTED),
             header_len: layout::header_len(&header.key),
+            kept: Mutex::default(),
         })
     }
 
@@ -357,16 +389,15 @@ impl Folder {
         }
         let directory = self.shard(filed.spare.shard);
         let spare = SpareFile { version: filed.version, fresh: false, ..filed.spare };
-        renameat(directory, filed.name(), directory, spare.name()).inspect_err(|_| {
-            filed.state.store(ABANDONED, Ordering::Release);
-        })?;
+        renameat(directory, filed.name(), directory, spare.name()).inspect_err(|_| filed.abandon())?;
         Ok(())
     }
 
     /// Deletes the spare files. Called when nothing is measured any more.
     pub(crate) fn delete_spares(&self) -> io::Result<()> {
         let spares = self.spares().drain();
-        for spare in spares {
+        for (spare, kept) in spares {
+            self.close(kept);
             self.counted(spare.len, 0);
             unlinkat(self.shard(spare.shard), spare.name(), AtFlags::empty())?;
         }
@@ -379,10 +410,38 @@ impl Filed {
         entry_name(self.key.hash(), self.version)
     }
 
+    fn kept(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the file open for later, if not too many are.
+    fn keep_open(&self, fd: &Arc<OwnedFd>) {
+        let mut kept = self.kept();
+        if kept.is_none() && self.folder.kept.fetch_add(1, Ordering::Relaxed) < self.folder.kept_max {
+            *kept = Some(Arc::clone(fd));
+        } else if kept.is_none() {
+            self.folder.kept.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The file has not the name it should have: it is not used again.
+    fn abandon(&self) {
+        self.state.store(ABANDONED, Ordering::Release);
+    }
+
     /// The entry's version.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
+}
+
+/// A spare file, open, and its descriptor again where it counts as kept.
+type Reopened = (SpareFile, Arc<OwnedFd>, Option<Arc<OwnedFd>>);
+
+/// Half of what this process may have open is left to others.
+fn descriptors_to_keep() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| limit as usize / 2)
 }
 
 /// The name of a committed entry's file.
@@ -392,12 +451,13 @@ pub(crate) fn entry_name(hash: u128, version: u64) -> String {
 
 impl Drop for Filed {
     fn drop(&mut self) {
+        let kept = self.kept().take();
         let (version, fresh) = match self.state.load(Ordering::Acquire) {
             WRITING => (self.spare.version, self.spare.fresh),
             REMOVED => (self.version, false),
-            _ => return,
+            _ => return self.folder.close(kept),
         };
-        self.folder.spares().add(SpareFile { version, fresh, ..self.spare });
+        self.folder.spares().add((SpareFile { version, fresh, ..self.spare }, kept));
     }
 }
 
