@@ -1,9 +1,10 @@
 //! Writes, reads and writes again entries of one size through a store of one tier, and prints what it cost.
 //!
-//! `cargo xtask bench store` runs it beside `fio`:
-//! `entries BACKEND LOCATION ENTRY_BYTES DEPTH TOTAL_BYTES [PHASE…]`, phases `write`, `read`, `overwrite`, each one
-//! line of JSON. CPU time is that of the whole process with its kernel time; payload and checksum are part of a write.
-#![allow(clippy::print_stdout, reason = "a program for the terminal")]
+//! `entries BACKEND LOCATION ENTRY_BYTES DEPTH TOTAL_BYTES` takes phases from standard input, a word a line: `write`,
+//! `read`, `overwrite`, or `copy` for a plain copy of as many bytes. Each is answered by one line of JSON. CPU time is
+//! that of the whole process with its kernel time; payload and checksum are part of a write.
+//! `cargo xtask bench store` runs it beside `fio`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::time::Instant;
 use rustix::time::{ClockId, clock_gettime};
 use wavetank_cache::{Rules, eviction};
 use wavetank_store::backends::{self, Site};
+use wavetank_store::buffer::{PIECE, Region};
 use wavetank_store::{Existing, Key, Lane, Outcome, Payload, Put, Store, Tier, Want};
 
 struct Load {
@@ -22,8 +24,8 @@ struct Load {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [backend, location, entry_bytes, depth, total, phases @ ..] = args.as_slice() else {
-        return Err("usage: entries BACKEND LOCATION ENTRY_BYTES DEPTH TOTAL_BYTES [PHASE…]".into());
+    let [backend, location, entry_bytes, depth, total] = args.as_slice() else {
+        return Err("usage: entries BACKEND LOCATION ENTRY_BYTES DEPTH TOTAL_BYTES".into());
     };
     let entry_bytes: u64 = entry_bytes.parse()?;
     let entries = (total.parse::<u64>()? / entry_bytes).max(1);
@@ -37,11 +39,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let store = Store::open(vec![tier], Rules::default())?;
     let mut lane = store.lane(load.depth)?;
-    for phase in phases {
-        run(&store, &mut lane, &load, phase)?;
-    }
     for note in store.notes() {
-        println!("{{\"note\":{note:?}}}");
+        eprintln!("{note}");
+    }
+    for phase in std::io::stdin().lines() {
+        run(&store, &mut lane, &load, phase?.trim())?;
     }
     Ok(())
 }
@@ -61,8 +63,27 @@ fn run(store: &Arc<Store>, lane: &mut Lane, load: &Load, phase: &str) -> Result<
             assert!(store.is_empty(), "every entry was removed");
             measured(phase, load, || drive(lane, load, write))
         }
+        "copy" => copy(load),
         other => Err(format!("unknown phase {other}").into()),
     }
+}
+
+/// Copies memory to the buffers of a lane, piece by piece, as reading a memory tier does.
+fn copy(load: &Load) -> Result<(), Box<dyn Error>> {
+    let pieces = (load.entries * load.entry_bytes).div_ceil(PIECE as u64) as usize;
+    let (from, to) = (Region::new(pieces)?, Region::new(load.depth)?);
+    let mut sources: Vec<_> = (0..pieces).filter_map(|_| from.take()).collect();
+    let mut targets: Vec<_> = (0..load.depth).filter_map(|_| to.take()).collect();
+    for buffer in sources.iter_mut().chain(&mut targets) {
+        buffer.payload_mut().fill(1);
+    }
+    measured("copy", load, || {
+        for (number, source) in sources.iter().enumerate() {
+            let target = &mut targets[number % load.depth];
+            std::hint::black_box(target.payload_mut()).copy_from_slice(source.payload());
+        }
+        Ok(())
+    })
 }
 
 fn key(number: u64) -> Key {

@@ -1,5 +1,5 @@
-//! `bench NAME`: CPU seconds, peak memory and wall time of the release binary on fixed cases, beside the
-//! reference tool where it is installed. A new bench is one file and one row of [`BENCHES`].
+//! `bench NAME`: what the release build costs on fixed cases, beside the tools it is compared with. A new bench is
+//! one file and one row of [`BENCHES`].
 
 mod machine;
 pub(crate) mod measure;
@@ -7,42 +7,33 @@ mod outcome;
 mod peer;
 mod record;
 mod replay;
+mod store;
+mod suite;
 mod table;
 mod trace;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use crate::Failure;
-use crate::process::{self, cargo};
-use outcome::Outcome;
-use peer::Peer;
 
 /// Where inputs and reports of benches live, relative to the repository.
 const FOLDER: &str = "target/bench";
 
-/// A set of cases of one verb.
+/// Something to measure.
 struct Bench {
     name: &'static str,
-    /// The flag that takes the path of the JSON report.
-    report_flag: &'static str,
-    peer: Peer,
-    /// Writes the inputs it needs and lists the cases.
-    cases: fn() -> Result<Vec<Case>, String>,
+    measure: fn(&Options) -> Result<Page, String>,
 }
 
-/// One command to measure.
-struct Case {
-    name: &'static str,
-    /// What follows the program's name, but for the report.
-    args: Vec<String>,
-    /// The case whose cost this one's is divided by.
-    against: Option<&'static str>,
-    /// How often the reference tool runs it; zero leaves it out.
-    peer_reps: usize,
+/// What a bench found, as Markdown.
+struct Page {
+    /// What was done, and how to read the table.
+    method: String,
+    table: String,
 }
 
-const BENCHES: &[Bench] = &[replay::BENCH];
+const BENCHES: &[Bench] = &[
+    Bench { name: "replay", measure: |options| suite::measure(&replay::SUITE, options) },
+    Bench { name: "store", measure: store::measure },
+];
 
 /// What the user typed after the bench's name.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,12 +41,6 @@ struct Options {
     reps: usize,
     peer: bool,
     record: bool,
-}
-
-/// Everything one bench measured, ready to be shown.
-struct Results {
-    outcomes: Vec<Outcome>,
-    notes: Vec<String>,
 }
 
 /// The names of all benches, for the usage text.
@@ -69,11 +54,10 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let bench = bench.ok_or_else(|| Failure::Usage(format!("unknown bench `{name}`")))?;
     let options = Options::parse(flags).map_err(Failure::Usage)?;
     let revision = machine::revision()?;
-    process::run(&mut cargo(&["build", "--release"]))?;
-    let results = measure_all(bench, &options)?;
-    print!("{}", table::results(&results));
+    let page = (bench.measure)(&options)?;
+    print!("{}", page.table);
     if options.record {
-        let file = record::write(bench, &results, &revision)?;
+        let file = record::write(bench.name, &page, &revision)?;
         eprintln!("recorded in {}", file.display());
     }
     Ok(())
@@ -98,71 +82,6 @@ impl Options {
 fn repetitions(value: Option<&String>) -> Result<usize, String> {
     let number = value.and_then(|value| value.parse().ok()).filter(|&reps| reps > 0);
     number.ok_or_else(|| "--reps takes a number from 1".into())
-}
-
-/// Runs every case, ours and then the peer's.
-fn measure_all(bench: &Bench, options: &Options) -> Result<Results, String> {
-    let mut notes = Vec::new();
-    let peer = if options.peer { bench.peer.program(&mut notes) } else { None };
-    let mut outcomes = Vec::new();
-    for case in (bench.cases)()? {
-        let ours = Subject::ours(bench, &case);
-        outcomes.push(ours.repeat(&case, options.reps)?);
-        if let (Some(program), 1..) = (&peer, case.peer_reps) {
-            outcomes.push(Subject::peer(bench, &case, program).repeat(&case, case.peer_reps)?);
-        }
-    }
-    Ok(Results { outcomes, notes })
-}
-
-/// A program on a case: what to start, how to show it, where its report goes.
-struct Subject {
-    who: &'static str,
-    program: PathBuf,
-    args: Vec<String>,
-    /// How the program is called in records, where no path of this machine belongs.
-    shown: &'static str,
-    report: PathBuf,
-}
-
-impl Subject {
-    fn ours(bench: &Bench, case: &Case) -> Self {
-        let report = Path::new(FOLDER).join("report.json");
-        let args = command(&[bench.name], case, bench.report_flag, &report);
-        Self {
-            who: "wavetank",
-            program: process::release_binary(),
-            args,
-            shown: "target/release/wavetank",
-            report,
-        }
-    }
-
-    fn peer(bench: &Bench, case: &Case, program: &Path) -> Self {
-        let report = Path::new(FOLDER).join("peer-report.json");
-        let args = command(&["-m", bench.peer.module], case, bench.report_flag, &report);
-        Self { who: bench.peer.name, program: program.to_owned(), args, shown: "python", report }
-    }
-
-    fn repeat(&self, case: &Case, reps: usize) -> Result<Outcome, String> {
-        eprintln!("measuring {}: {} ({reps} runs)", self.who, case.name);
-        // A report left by an earlier run must not pass for this one's.
-        let _ = fs::remove_file(&self.report);
-        let mut samples = Vec::new();
-        for _ in 0..reps {
-            samples.push(measure::in_fresh_process(&self.program, &self.args)?);
-        }
-        let shown = std::iter::once(self.shown).chain(self.args.iter().map(String::as_str));
-        let command = shown.map(process::quoted).collect::<Vec<_>>().join(" ");
-        Outcome::of(self.who, case, command, &samples)?.with_report(&self.report)
-    }
-}
-
-/// The verb, the case's own arguments, then where the report goes.
-fn command(verb: &[&str], case: &Case, report_flag: &str, report: &Path) -> Vec<String> {
-    let verb = verb.iter().map(|&word| word.to_owned());
-    let report = [report_flag.to_owned(), report.display().to_string()];
-    verb.chain(case.args.iter().cloned()).chain(report).collect()
 }
 
 #[cfg(test)]

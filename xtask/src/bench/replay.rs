@@ -2,10 +2,11 @@
 //! the KV router on small and large fleets, and one request alone, which is the cost of starting.
 
 use super::peer::Peer;
-use super::{Bench, Case, trace};
+use super::suite::{Case, Suite};
+use super::trace;
 
-pub(super) const BENCH: Bench = Bench {
-    name: "replay",
+pub(super) const SUITE: Suite = Suite {
+    verb: "replay",
     report_flag: "--report-json",
     peer: Peer {
         name: "ai-dynamo",

@@ -1,0 +1,112 @@
+//! `bench store`: entries through the store's `direct` backend beside `fio` on the same directory, pair by pair, and
+//! the memory tier beside a plain copy.
+//!
+//! fio runs as spec'd for like with like: io_uring, direct, registered buffers, one job, one file per entry, pieces of
+//! at most 1 MiB, as many in flight. Its write leaves out creating and preallocating files (its set-up phase) and makes
+//! no fresh bytes; ours includes both and a checksum. Every write of new files goes to a fresh directory; nothing is
+//! unlinked before the last pair of a size is measured. Neither side flushes.
+
+mod fio;
+mod ours;
+mod pairs;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Options, Page};
+use crate::process::{self, cargo, text_of};
+use ours::Entries;
+use pairs::{Pair, Phase};
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+const SIZES: [u64; 4] = [128 * KIB, MIB, 16 * MIB, 96 * MIB];
+const DEPTHS: [usize; 3] = [1, 4, 16];
+/// What each phase moves.
+const TOTAL: u64 = 960 * MIB;
+/// Pieces of an entry.
+const PIECE: u64 = MIB;
+/// Where entries go; `WAVETANK_BENCH_DIRECTORY` names another place.
+const FOLDER: &str = "target/bench/store";
+
+/// What a phase moved, how fast and at what cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rate {
+    bytes: f64,
+    seconds: f64,
+    cpu_s: f64,
+}
+
+impl Rate {
+    fn mb_per_s(&self) -> f64 {
+        self.bytes / self.seconds / 1e6
+    }
+
+    fn cpu_s_per_gib(&self) -> f64 {
+        self.cpu_s / (self.bytes / (1u64 << 30) as f64)
+    }
+}
+
+/// Runs every size and depth.
+pub(super) fn measure(options: &Options) -> Result<Page, String> {
+    process::run(&mut cargo(&["build", "--release", "-p", "wavetank-store", "--example", "entries"]))?;
+    let version = fio::install()?;
+    let place = std::env::var_os("WAVETANK_BENCH_DIRECTORY").map_or_else(|| FOLDER.into(), PathBuf::from);
+    let mut rows = String::new();
+    for size in SIZES {
+        for depth in DEPTHS {
+            for (phase, pairs) in measure_pairs(&place, size, depth, options.reps)? {
+                rows += &pairs::row(size, depth, phase, &pairs);
+            }
+        }
+        fs::remove_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+    }
+    let method = format!(
+        "- {version}; file system: {}\n\nMedians of {} interleaved pairs of {} MiB each; spread is (most - least) / \
+         median of one program's runs; ratio is the median of ours / fio within a pair. CPU is that of the process \
+         with its kernel time, ours with payload and checksum.\n",
+        file_system(&place)?,
+        options.reps,
+        TOTAL / MIB,
+    );
+    Ok(Page { method, table: format!("{}{rows}\n{}", pairs::HEAD, ours::memory(options.reps)?) })
+}
+
+/// All pairs of one size and depth, by phase.
+fn measure_pairs(
+    place: &Path,
+    size: u64,
+    depth: usize,
+    reps: usize,
+) -> Result<Vec<(Phase, Vec<Pair>)>, String> {
+    let mut found: Vec<(Phase, Vec<Pair>)> = pairs::PHASES.iter().map(|phase| (*phase, Vec::new())).collect();
+    for rep in 0..reps {
+        eprintln!("measuring {} KiB, {depth} in flight, pair {}", size / KIB, rep + 1);
+        let folder = |who: &str| place.join(format!("{who}-{size}-{depth}-{rep}"));
+        let (ours, theirs) = (folder("ours"), folder("fio"));
+        for folder in [&ours, &theirs] {
+            fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        }
+        let mut entries = Entries::start("direct", &ours, size, depth, TOTAL)?;
+        for (phase, pairs) in &mut found {
+            // Who goes first alternates, so that neither always finds the device as the other left it.
+            let pair = if rep % 2 == 0 {
+                let ours = entries.run(phase.ours)?;
+                Pair { ours, fio: fio::run(phase.fio, &theirs, size, depth)? }
+            } else {
+                let fio = fio::run(phase.fio, &theirs, size, depth)?;
+                Pair { ours: entries.run(phase.ours)?, fio }
+            };
+            pairs.push(pair);
+        }
+        entries.end()?;
+    }
+    Ok(found)
+}
+
+fn file_system(place: &Path) -> Result<String, String> {
+    let parent = place.parent().unwrap_or(Path::new("."));
+    let path = parent.display().to_string();
+    let told = text_of("stat", &["-f", "-c", "%T", &path])?;
+    Ok(told)
+}
