@@ -6,6 +6,7 @@
 mod arena;
 pub mod backend;
 pub mod backends;
+mod blocks;
 pub mod buffer;
 pub mod checksum;
 mod files;
