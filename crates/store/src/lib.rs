@@ -7,6 +7,7 @@ mod arena;
 mod around;
 pub mod backend;
 pub mod backends;
+mod blocks;
 pub mod buffer;
 mod bus;
 pub mod checksum;

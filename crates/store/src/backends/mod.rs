@@ -1,7 +1,9 @@
 //! What holds bytes: one file per backend, one row each in [`ALL`].
 
 mod buffered;
+mod cuda;
 mod direct;
+mod gpu_sim;
 mod memory;
 mod null;
 
@@ -55,7 +57,8 @@ impl Site {
 }
 
 /// Every backend, alphabetical. `wavetank list backends` prints this table.
-pub const ALL: &[Entry] = &[buffered::ENTRY, direct::ENTRY, memory::ENTRY, null::ENTRY];
+pub const ALL: &[Entry] =
+    &[buffered::ENTRY, cuda::ENTRY, direct::ENTRY, gpu_sim::ENTRY, memory::ENTRY, null::ENTRY];
 
 /// The backend called `name`.
 pub fn backend(name: &str) -> Result<&'static Entry> {
