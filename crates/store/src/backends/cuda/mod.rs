@@ -105,7 +105,7 @@ mod tests {
         assert!(refusal(&site("", None)).to_string().starts_with("cuda: no capacity is given"));
         assert!(refusal(&site("", Some(u64::MAX))).to_string().starts_with("cuda: too many blocks"));
         let mut odd = site("", Some(1));
-        odd.options.insert("block".to_owned(), "1000".to_owned());
+        odd.options = [("block", "1000")].into_iter().collect();
         assert!(refusal(&odd).to_string().starts_with("option block: must be a multiple of 256"));
     }
 
