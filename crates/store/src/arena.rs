@@ -26,7 +26,8 @@ impl Arena {
     pub(crate) fn new(capacity: u64, block: usize) -> io::Result<Arc<Self>> {
         let count = u32::try_from(capacity.div_ceil(block as u64))
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "too many blocks: use larger ones"))?;
-        let memory = Mapping::new(count as usize * block)?;
+        let too_large = || io::Error::new(io::ErrorKind::InvalidInput, "more than an address can name");
+        let memory = Mapping::new((count as usize).checked_mul(block).ok_or_else(too_large)?)?;
         let free = Mutex::new(Free { returned: Vec::new(), fresh: 0, count });
         Ok(Arc::new(Self { memory, block, free }))
     }
@@ -45,6 +46,11 @@ impl Arena {
         blocks.extend(free.fresh..free.fresh + fresh as u32);
         free.fresh += fresh as u32;
         Some(Room { arena: Arc::clone(self), blocks })
+    }
+
+    /// Whether `bytes` would fit if nothing else were there.
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
+        bytes <= self.memory.len() as u64
     }
 
     /// Whether the kernel took the advice to use huge pages.
