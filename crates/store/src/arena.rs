@@ -28,6 +28,11 @@ impl Arena {
         Some(Room { extent: self.blocks.take(bytes)?, arena: Arc::clone(self) })
     }
 
+    /// Whether `bytes` would fit if nothing else were there.
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
+        bytes <= self.memory.len() as u64
+    }
+
     /// Whether the kernel took the advice to use huge pages.
     pub(crate) fn huge_pages(&self) -> bool {
         self.memory.huge()

@@ -26,6 +26,7 @@ impl Blocks {
     pub(crate) fn new(capacity: u64, block: usize) -> Option<Arc<Self>> {
         let block = block as u64;
         let count = u32::try_from(capacity.div_ceil(block)).ok()?;
+        u64::from(count).checked_mul(block)?;
         let mut free = Free::default();
         free.put_back(0, count);
         Some(Arc::new(Self { block, count, free: Mutex::new(free) }))

@@ -37,7 +37,8 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Reserves `len` bytes; nothing is backed until it is touched.
     pub(crate) fn new(len: usize) -> io::Result<Self> {
-        let total = len.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
+        let total = len.checked_next_multiple_of(HUGE_PAGE).and_then(|len| len.checked_add(HUGE_PAGE));
+        let total = total.ok_or(io::ErrorKind::OutOfMemory)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
         let raw = unsafe {

@@ -18,20 +18,19 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
-    AtFlags, FallocateFlags, FlockOperation, IFlags, Mode, OFlags, fallocate, fdatasync, flock, fsync,
-    ftruncate, ioctl_getflags, ioctl_setflags, mkdirat, openat, renameat, unlinkat,
+    AtFlags, FallocateFlags, Mode, OFlags, fallocate, fdatasync, fsync, ftruncate, openat, renameat, unlinkat,
 };
+use rustix::io::Errno;
 use wavetank_model::{Error, Result};
 
 use crate::backend::{Held, NewEntry};
-use crate::key::Key;
+use crate::ground::{SHARDS, check_format, lock_of, next_version, shard_directories};
+use crate::key::{KEY_BYTES_MAX, Key};
 use crate::layout::{self, Header};
+use crate::name;
 use crate::spares::{SpareFile, Spares};
 
-/// Several directories, so that threads that create files do not wait for each other.
-const SHARDS: u8 = 16;
 const ROOT: &str = "wavetank.store";
-const FORMAT: &[u8] = b"wavetank store 1\n";
 
 /// How a folder's files are opened and made to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +48,10 @@ pub(crate) struct Folder {
     manner: Manner,
     version: AtomicU64,
     spares: Mutex<Spares>,
+    /// Whether entries were created or recovered.
+    used: AtomicBool,
+    /// By shard: whether names were taken from entries and the device may not know it yet.
+    unsynced: Vec<Mutex<bool>>,
     preallocates: AtomicBool,
     /// How much room its files may take; entries' lengths and spares are kept below it.
     limit_bytes: Option<u64>,
@@ -62,8 +65,8 @@ pub(crate) struct Folder {
 const WRITING: u8 = 0;
 const COMMITTED: u8 = 1;
 const REMOVED: u8 = 2;
-/// Its file could not be renamed: it is not used again.
-const ABANDONED: u8 = 3;
+/// Its file is gone, or not to be used again.
+const GONE: u8 = 3;
 
 /// One file with an entry in it, or to be.
 pub(crate) struct Filed {
@@ -133,12 +136,15 @@ impl Folder {
         })?;
         check_format(&path).map_err(|e| told("not a store of this version", e))?;
         let shards = shard_directories(&path).map_err(|e| told("cannot open the store's directories", e))?;
+        let version = next_version(&shards).map_err(|e| told("cannot list the store's directories", e))?;
         let folder = Self {
             path,
             shards,
             manner,
-            version: AtomicU64::new(1),
+            version: AtomicU64::new(version),
             spares: Mutex::default(),
+            used: AtomicBool::new(false),
+            unsynced: (0..SHARDS).map(|_| Mutex::default()).collect(),
             preallocates: AtomicBool::new(true),
             limit_bytes,
             file_bytes: AtomicU64::new(0),
@@ -162,9 +168,12 @@ impl Folder {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Versions from here on are above `version`.
-    fn seen(&self, version: u64) {
-        self.version.fetch_max(version + 1, Ordering::Relaxed);
+    /// Begins to recover entries: once, and before any are created, since files in use look like spare ones.
+    pub(crate) fn recovers(&self) -> io::Result<()> {
+        let late = || {
+            io::Error::new(io::ErrorKind::InvalidInput, "entries are recovered once, before any other use")
+        };
+        if self.used.swap(true, Ordering::Relaxed) { Err(late()) } else { Ok(()) }
     }
 
     /// What the file system does not do.
@@ -198,19 +207,26 @@ impl Folder {
         OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | direct
     }
 
+    /// How files are opened that are only read: they can be when the file system has turned read-only.
+    pub(crate) fn read_flags(&self) -> OFlags {
+        self.flags() - OFlags::RDWR
+    }
+
     /// A file for a new entry: a spare one, or a new one, with room for all of it.
     pub(crate) fn create(self: &Arc<Self>, entry: &NewEntry<'_>) -> io::Result<Arc<Opened>> {
+        if entry.key.bytes().len() > KEY_BYTES_MAX {
+            let message = format!("the key has more than {KEY_BYTES_MAX} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        self.used.store(true, Ordering::Relaxed);
         let file_len = layout::file_len(entry.key, entry.bytes);
         let version = self.version.fetch_add(1, Ordering::Relaxed);
-        let (spare, fd, kept) = match self.reopen_spare(file_len)? {
+        let (spare, fd) = match self.reopen_spare(file_len)? {
             Some(reused) => reused,
-            None => {
-                let (spare, fd) = self.create_file(version)?;
-                (spare, Arc::new(fd), None)
-            }
+            None => self.create_file(version)?,
         };
         let spare = self.resize(&fd, spare, file_len)?;
-        let filed = Arc::new(Filed {
+        let filed = Filed {
             folder: Arc::clone(self),
             key: entry.key.clone(),
             bytes: entry.bytes,
@@ -218,29 +234,47 @@ impl Folder {
             spare,
             state: AtomicU8::new(WRITING),
             header_len: layout::header_len(entry.key),
-            kept: Mutex::new(kept),
-        });
-        filed.keep_open(&fd);
-        Ok(Arc::new(Opened { fd, filed }))
+            kept: Mutex::default(),
+        };
+        Ok(Arc::new(Opened { fd: Arc::new(fd), filed: Arc::new(filed) }))
     }
 
-    /// A spare file, open, and its descriptor again where that was kept.
-    fn reopen_spare(&self, len: u64) -> io::Result<Option<Reopened>> {
+    fn reopen_spare(&self, len: u64) -> io::Result<Option<(SpareFile, OwnedFd)>> {
         loop {
-            let Some((spare, kept)) = self.spares().take(len) else { return Ok(None) };
-            if let Some(fd) = kept {
-                return Ok(Some((spare, Arc::clone(&fd), Some(fd))));
-            }
-            match openat(self.shard(spare.shard), spare.name(), self.flags(), Mode::empty()) {
-                Ok(fd) => return Ok(Some((spare, Arc::new(fd), None))),
+            let Some(spare) = self.spares().take(len) else { return Ok(None) };
+            let synced = self.sync_removals(spare.shard);
+            match synced.and_then(|()| self.open_spare(spare)) {
+                Ok(fd) => return Ok(Some((spare, fd))),
                 // Someone deleted it: there may be another.
-                Err(rustix::io::Errno::NOENT) => self.counted(spare.len, 0),
+                Err(Errno::NOENT) => self.counted(spare.len, 0),
                 Err(e) => {
-                    self.spares().add((spare, None));
+                    self.spares().add(spare);
                     return Err(e.into());
                 }
             }
         }
+    }
+
+    fn open_spare(&self, spare: SpareFile) -> Result<OwnedFd, Errno> {
+        openat(self.shard(spare.shard), spare.name(), self.flags(), Mode::empty())
+    }
+
+    /// Makes removals of a shard last before its files are written again: after a power cut a file must not be
+    /// found under its old entry's name with the new one's bytes in it.
+    fn sync_removals(&self, shard: u8) -> Result<(), Errno> {
+        if !self.manner.durable {
+            return Ok(());
+        }
+        let mut unsynced = self.unsynced(shard);
+        if *unsynced {
+            fsync(self.shard(shard))?;
+            *unsynced = false;
+        }
+        Ok(())
+    }
+
+    fn unsynced(&self, shard: u8) -> MutexGuard<'_, bool> {
+        self.unsynced[usize::from(shard)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn create_file(&self, version: u64) -> io::Result<(SpareFile, OwnedFd)> {
@@ -257,7 +291,7 @@ impl Folder {
         let result = if spare.len < len {
             self.trim(len - spare.len);
             self.make_room(fd, len)
-        } else if spare.len > len + len / 4 {
+        } else if spare.len > len + self.slack(len) {
             ftruncate(fd, len).map_err(io::Error::from)
         } else {
             return Ok(spare);
@@ -265,18 +299,24 @@ impl Folder {
         let reached = if result.is_ok() { len } else { ftruncate(fd, 0).map_or(spare.len, |()| 0) };
         self.counted(spare.len, reached);
         let spare = SpareFile { len: reached, ..spare };
-        result.inspect_err(|_| self.spares().add((spare, None)))?;
+        result.inspect_err(|_| self.spares().add(spare))?;
         Ok(spare)
+    }
+
+    /// How much longer than its entry of `len` bytes a file may stay. Under a limit nothing: entries that fill it
+    /// would take more than it in files.
+    fn slack(&self, len: u64) -> u64 {
+        if self.limit_bytes.is_some() { 0 } else { len / 4 }
     }
 
     /// Allocates blocks and sets the length: writes then extend nothing and need no worker thread.
     fn make_room(&self, fd: &OwnedFd, len: u64) -> io::Result<()> {
         match fallocate(fd, FallocateFlags::empty(), 0, len) {
-            Err(rustix::io::Errno::OPNOTSUPP) => {
+            Err(Errno::OPNOTSUPP) => {
                 self.preallocates.store(false, Ordering::Relaxed);
                 Ok(ftruncate(fd, len)?)
             }
-            Err(rustix::io::Errno::NOSPC) if self.empty_spares(u64::MAX) > 0 => {
+            Err(Errno::NOSPC) if self.empty_spares(u64::MAX) > 0 => {
                 Ok(fallocate(fd, FallocateFlags::empty(), 0, len)?)
             }
             result => Ok(result?),
@@ -296,25 +336,20 @@ impl Folder {
     fn empty_spares(&self, bytes: u64) -> u64 {
         let mut freed = 0;
         while freed < bytes {
-            let Some((spare, kept)) = self.spares().take_shortest() else { break };
-            let file = openat(self.shard(spare.shard), spare.name(), self.flags(), Mode::empty());
-            let emptied = file.is_ok_and(|fd| ftruncate(&fd, 0).is_ok());
-            let len = if emptied { 0 } else { spare.len };
-            self.counted(spare.len, len);
-            freed += spare.len - len;
-            if !emptied {
-                self.close(kept);
-                break;
+            let Some(spare) = self.spares().take_shortest() else { break };
+            match self.open_spare(spare).and_then(|fd| ftruncate(&fd, 0)) {
+                Ok(()) => self.spares().add(SpareFile { len: 0, ..spare }),
+                // Someone deleted it, and freed its room.
+                Err(Errno::NOENT) => {}
+                Err(_) => {
+                    self.spares().add(spare);
+                    break;
+                }
             }
-            self.spares().add((SpareFile { len, ..spare }, kept));
+            self.counted(spare.len, 0);
+            freed += spare.len;
         }
         freed
-    }
-
-    fn close(&self, kept: Option<Arc<OwnedFd>>) {
-        if kept.is_some() {
-            self.kept.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 
     fn counted(&self, before: u64, after: u64) {
@@ -330,11 +365,13 @@ impl Folder {
             fdatasync(&*open.fd)?;
         }
         let directory = self.shard(filed.spare.shard);
-        renameat(directory, filed.spare.name(), directory, filed.name()).inspect_err(|_| filed.abandon())?;
+        renameat(directory, filed.spare.name(), directory, filed.name())?;
         filed.state.store(COMMITTED, Ordering::Release);
         if self.manner.durable {
-            fsync(directory)?;
+            // What may not last must not be found either.
+            fsync(directory).inspect_err(|_| drop(self.remove_file(filed)))?;
         }
+        filed.keep_open(&open.fd);
         Ok(Arc::new(Kept(Arc::clone(filed))))
     }
 
@@ -342,28 +379,24 @@ impl Folder {
     pub(crate) fn open_entry(&self, held: &Arc<dyn Held>) -> io::Result<Arc<Opened>> {
         let filed = filed(held);
         let kept = filed.kept().clone();
-        let fd = match kept {
-            Some(fd) => fd,
-            None => {
-                let name = filed.name();
-                Arc::new(openat(self.shard(filed.spare.shard), name, self.flags(), Mode::empty())?)
-            }
-        };
+        if let Some(fd) = kept {
+            return Ok(Arc::new(Opened { fd, filed }));
+        }
+        let fd = openat(self.shard(filed.spare.shard), filed.name(), self.read_flags(), Mode::empty())?;
+        let fd = Arc::new(fd);
         filed.keep_open(&fd);
         Ok(Arc::new(Opened { fd, filed }))
     }
 
     /// A spare file found on the disk.
     pub(crate) fn found_spare(&self, spare: SpareFile) {
-        self.seen(spare.version);
         self.counted(0, spare.len);
-        self.spares().add((spare, None));
+        self.spares().add(spare);
     }
 
     /// A committed entry found on the disk, in a file of `len` bytes.
     pub(crate) fn found(self: &Arc<Self>, shard: u8, len: u64, header: &Header) -> Arc<Filed> {
         let version = header.version;
-        self.seen(version);
         self.counted(0, len);
         Arc::new(Filed {
             folder: Arc::clone(self),
@@ -384,20 +417,28 @@ impl Folder {
 
     /// As [`Self::remove`], by the file.
     pub(crate) fn remove_file(&self, filed: &Filed) -> io::Result<()> {
-        if filed.state.swap(REMOVED, Ordering::AcqRel) != COMMITTED {
+        // What was never committed is still a spare file by name; its room is free when the last hold goes.
+        if filed.state.compare_exchange(COMMITTED, REMOVED, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return Ok(());
         }
         let directory = self.shard(filed.spare.shard);
         let spare = SpareFile { version: filed.version, fresh: false, ..filed.spare };
-        renameat(directory, filed.name(), directory, spare.name()).inspect_err(|_| filed.abandon())?;
+        if let Err(e) = renameat(directory, filed.name(), directory, spare.name()) {
+            let gone = e == Errno::NOENT;
+            self.counted(if gone { spare.len } else { 0 }, 0);
+            filed.state.store(if gone { GONE } else { COMMITTED }, Ordering::Release);
+            return Err(e.into());
+        }
+        if self.manner.durable {
+            *self.unsynced(filed.spare.shard) = true;
+        }
         Ok(())
     }
 
     /// Deletes the spare files. Called when nothing is measured any more.
     pub(crate) fn delete_spares(&self) -> io::Result<()> {
         let spares = self.spares().drain();
-        for (spare, kept) in spares {
-            self.close(kept);
+        for spare in spares {
             self.counted(spare.len, 0);
             unlinkat(self.shard(spare.shard), spare.name(), AtFlags::empty())?;
         }
@@ -407,7 +448,7 @@ impl Folder {
 
 impl Filed {
     fn name(&self) -> String {
-        entry_name(self.key.hash(), self.version)
+        name::of_entry(self.key.hash(), self.version)
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
@@ -417,16 +458,20 @@ impl Filed {
     /// Keeps the file open for later, if not too many are.
     fn keep_open(&self, fd: &Arc<OwnedFd>) {
         let mut kept = self.kept();
-        if kept.is_none() && self.folder.kept.fetch_add(1, Ordering::Relaxed) < self.folder.kept_max {
+        if kept.is_some() {
+            return;
+        }
+        if self.folder.kept.fetch_add(1, Ordering::Relaxed) < self.folder.kept_max {
             *kept = Some(Arc::clone(fd));
-        } else if kept.is_none() {
+        } else {
             self.folder.kept.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// The file has not the name it should have: it is not used again.
-    fn abandon(&self) {
-        self.state.store(ABANDONED, Ordering::Release);
+    fn close(&self) {
+        if self.kept().take().is_some() {
+            self.folder.kept.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// The entry's version.
@@ -435,64 +480,20 @@ impl Filed {
     }
 }
 
-/// A spare file, open, and its descriptor again where it counts as kept.
-type Reopened = (SpareFile, Arc<OwnedFd>, Option<Arc<OwnedFd>>);
-
 /// Half of what this process may have open is left to others.
 fn descriptors_to_keep() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| limit as usize / 2)
 }
 
-/// The name of a committed entry's file.
-pub(crate) fn entry_name(hash: u128, version: u64) -> String {
-    format!("{hash:032x}-{version:016x}.kv")
-}
-
 impl Drop for Filed {
     fn drop(&mut self) {
-        let kept = self.kept().take();
+        self.close();
         let (version, fresh) = match self.state.load(Ordering::Acquire) {
             WRITING => (self.spare.version, self.spare.fresh),
             REMOVED => (self.version, false),
-            _ => return self.folder.close(kept),
+            _ => return,
         };
-        self.folder.spares().add((SpareFile { version, fresh, ..self.spare }, kept));
+        self.folder.spares().add(SpareFile { version, fresh, ..self.spare });
     }
-}
-
-fn lock_of(path: &Path) -> io::Result<OwnedFd> {
-    let lock =
-        std::fs::OpenOptions::new().create(true).write(true).truncate(false).open(path.join("LOCK"))?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(lock.into())
-}
-
-fn check_format(path: &Path) -> io::Result<()> {
-    let file = path.join("FORMAT");
-    match std::fs::read(&file) {
-        Ok(text) if text == FORMAT => Ok(()),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "FORMAT is another one")),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => std::fs::write(&file, FORMAT),
-        Err(e) => Err(e),
-    }
-}
-
-fn shard_directories(path: &Path) -> io::Result<Vec<OwnedFd>> {
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-    let root = rustix::fs::open(path, flags, Mode::empty())?;
-    // ext4 spreads the subdirectories of a "top" directory over the disk; elsewhere this is refused, and no loss.
-    if let Ok(attributes) = ioctl_getflags(&root) {
-        let _ = ioctl_setflags(&root, attributes | IFlags::TOPDIR);
-    }
-    let mut shards = Vec::new();
-    for shard in 0..SHARDS {
-        let name = format!("{shard:x}");
-        match mkdirat(&root, &name, Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(e) => return Err(e.into()),
-        }
-        shards.push(openat(&root, &name, flags | OFlags::NOFOLLOW, Mode::empty())?);
-    }
-    Ok(shards)
 }

@@ -3,29 +3,23 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{Dir, FileType, Mode, fstat, openat};
-use rustix::io::pread;
+use rustix::fs::{Dir, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::{Errno, pread};
 
 use crate::backend::{Found, Recovery};
 use crate::buffer::{ALIGN, Buffer, HEADROOM, Region};
-use crate::folder::{Filed, Folder, Kept, entry_name};
+use crate::folder::{Filed, Folder, Kept};
 use crate::key::Key;
 use crate::layout::{Header, NotAHeader, file_len};
+use crate::name::{self, Named};
 use crate::spares::SpareFile;
-
-/// What a file's name says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Named {
-    Entry { hash: u128, version: u64 },
-    Spare { version: u64, fresh: bool },
-    Foreign,
-}
 
 /// Reads every header of `folder` and reports each key's latest entry; older ones become spare.
 pub(crate) fn recover(folder: &Arc<Folder>, report: &mut dyn FnMut(Found)) -> io::Result<Recovery> {
+    folder.recovers()?;
     let region = Region::new(1)?;
     let buffer = region.take().expect("nothing else uses it");
     let mut scan = Scan { folder, buffer, latest: HashMap::new(), counts: Recovery::default() };
@@ -57,7 +51,7 @@ impl Scan<'_> {
                 continue;
             }
             let regular = matches!(item.file_type(), FileType::RegularFile | FileType::Unknown);
-            match read_name(&name) {
+            match Named::read(&name) {
                 Named::Entry { hash, version } if regular => self.entry(shard, directory, hash, version)?,
                 Named::Spare { version, fresh } if regular => self.spare(shard, directory, version, fresh)?,
                 _ => self.counts.foreign += 1,
@@ -68,18 +62,38 @@ impl Scan<'_> {
 
     fn spare(&mut self, shard: u8, directory: BorrowedFd<'_>, version: u64, fresh: bool) -> io::Result<()> {
         let spare = SpareFile { shard, version, fresh, len: 0 };
-        let file = openat(directory, spare.name(), self.folder.flags(), Mode::empty())?;
-        let len = fstat(&file)?.st_size as u64;
+        let Some((_, len)) = self.open(directory, &spare.name())? else { return Ok(()) };
         self.counts.spare += 1;
         self.folder.found_spare(SpareFile { len, ..spare });
         Ok(())
     }
 
+    /// A file and its length. One that is gone, or that we may not open, is not ours to find.
+    fn open(&mut self, directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<(OwnedFd, u64)>> {
+        // A pipe must not make us wait for its other end.
+        let flags = self.folder.read_flags() | OFlags::NONBLOCK;
+        match openat(directory, name, flags, Mode::empty()) {
+            Ok(file) => {
+                let about = fstat(&file)?;
+                if FileType::from_raw_mode(about.st_mode) == FileType::RegularFile {
+                    return Ok(Some((file, about.st_size as u64)));
+                }
+            }
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::NXIO | Errno::ISDIR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        self.counts.foreign += 1;
+        Ok(None)
+    }
+
     fn entry(&mut self, shard: u8, directory: BorrowedFd<'_>, hash: u128, version: u64) -> io::Result<()> {
-        let file = openat(directory, entry_name(hash, version), self.folder.flags(), Mode::empty())?;
-        let len = fstat(&file)?.st_size as u64;
+        let Some((file, len)) = self.open(directory, &name::of_entry(hash, version))? else { return Ok(()) };
         let block = self.buffer.header_mut(HEADROOM);
-        let read = pread(&file, &mut block[..], 0).unwrap_or(0);
+        let Ok(read) = pread(&file, &mut block[..], 0) else {
+            self.counts.torn += 1;
+            return Ok(());
+        };
         let header = match Header::decode(&block[..read / ALIGN * ALIGN]) {
             Ok(header) => header,
             Err(NotAHeader::Foreign) => {
@@ -112,41 +126,5 @@ impl Scan<'_> {
         };
         self.counts.spare += 1;
         self.folder.remove_file(&older)
-    }
-}
-
-fn read_name(name: &str) -> Named {
-    let number = |text: &str, digits: usize| {
-        let plain = text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        plain.then(|| u128::from_str_radix(text, 16).ok()).flatten()
-    };
-    let spare =
-        |text: &str, fresh| number(text, 16).map(|version| Named::Spare { version: version as u64, fresh });
-    let found = match name.rsplit_once('.') {
-        Some((stem, "part")) => spare(stem, true),
-        Some((stem, "free")) => spare(stem, false),
-        Some((stem, "kv")) => stem.split_once('-').and_then(|(hash, version)| {
-            Some(Named::Entry { hash: number(hash, 32)?, version: number(version, 16)? as u64 })
-        }),
-        _ => None,
-    };
-    found.unwrap_or(Named::Foreign)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_strictly() {
-        let name = entry_name(0xabc, 7);
-        assert_eq!(read_name(&name), Named::Entry { hash: 0xabc, version: 7 });
-        assert_eq!(read_name("0000000000000010.part"), Named::Spare { version: 16, fresh: true });
-        assert_eq!(read_name("0000000000000010.free"), Named::Spare { version: 16, fresh: false });
-        for name in
-            ["10.part", "0000000000000010.PART", "+000000000000010.free", "notes.txt", "x.kv", ".kv", "-.kv"]
-        {
-            assert_eq!(read_name(name), Named::Foreign, "{name}");
-        }
     }
 }

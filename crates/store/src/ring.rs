@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -26,15 +27,23 @@ struct Pending {
     submitted: Instant,
 }
 
+/// A piece that the kernel has not been asked for: `depth` others are with it.
+struct Waiting {
+    token: u64,
+    buffer: Buffer,
+    held: Arc<dyn Held>,
+    requests: [Option<Request>; 2],
+}
+
 /// The queue.
 pub(crate) struct RingPort {
     ring: IoUring,
     folder: Arc<Folder>,
     fixed: bool,
+    depth: usize,
+    waiting: VecDeque<Waiting>,
     pending: Vec<Option<Pending>>,
     vacant: Vec<usize>,
-    /// Pieces pushed since the last submission.
-    pushed: Vec<usize>,
     /// Keeps the buffers' memory until the ring is gone.
     _region: Arc<Region>,
 }
@@ -55,8 +64,8 @@ impl RingPort {
         region: &Arc<Region>,
         depth: usize,
     ) -> io::Result<(Self, Buffers)> {
-        let entries = (2 * depth.max(1)).next_power_of_two() as u32;
-        let ring = build_ring(entries)?;
+        let depth = depth.max(1);
+        let ring = build_ring((2 * depth).next_power_of_two() as u32)?;
         let (base, len) = region.span();
         let memory = [libc::iovec { iov_base: base.cast(), iov_len: len }];
         // SAFETY: the region is kept alive by this port, which drains the ring before it goes.
@@ -66,32 +75,36 @@ impl RingPort {
             ring,
             folder,
             fixed,
+            depth,
+            waiting: VecDeque::new(),
             pending: Vec::new(),
             vacant: Vec::new(),
-            pushed: Vec::new(),
             _region: Arc::clone(region),
         };
         Ok((port, buffers))
     }
 
-    fn push(&mut self, held: &Arc<dyn Held>, token: u64, buffer: Buffer, requests: &[Request]) {
+    fn push(&mut self, waiting: Waiting, submitted: Instant) {
+        let Waiting { token, buffer, held, requests } = waiting;
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.pending.push(None);
             self.pending.len() - 1
         });
-        let fd = Fd(opened(held).fd.as_raw_fd());
-        for request in requests {
+        let fd = Fd(opened(&held).fd.as_raw_fd());
+        let mut count = 0;
+        for request in requests.iter().flatten() {
             let entry = request.entry(fd, self.fixed).user_data(user_data(index, request.len));
             // SAFETY: the buffer and the file live in `pending` until the kernel is done with the request.
-            while unsafe { self.ring.submission().push(&entry) }.is_err() {
-                // The queue is full of requests not yet handed over; room for two per piece makes this rare.
-                let _ = self.ring.submit();
-            }
+            unsafe { self.ring.submission().push(&entry) }
+                .expect("two requests for each of `depth` pieces fit");
+            count += 1;
         }
-        let submitted = Instant::now();
-        let (requests, _held) = (requests.len() as u8, Arc::clone(held));
+        let (requests, _held) = (count, held);
         self.pending[index] = Some(Pending { token, buffer, _held, requests, error: None, submitted });
-        self.pushed.push(index);
+    }
+
+    fn with_kernel(&self) -> usize {
+        self.pending.len() - self.vacant.len()
     }
 
     fn drain(&mut self, done: &mut Vec<Completion>) {
@@ -185,16 +198,9 @@ impl Port for RingPort {
     }
 
     fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer, seal: Option<Seal>) {
-        match frame::to_write(&opened(held).filed, piece, &mut buffer, seal) {
-            (payload, None) => {
-                let request = Request::new(true, &mut buffer, payload);
-                self.push(held, piece.token, buffer, &[request]);
-            }
-            (payload, Some(header)) => {
-                let requests = [payload, header].map(|span| Request::new(true, &mut buffer, span));
-                self.push(held, piece.token, buffer, &requests);
-            }
-        }
+        let (payload, header) = frame::to_write(&opened(held).filed, piece, &mut buffer, seal);
+        let requests = [Some(payload), header].map(|span| Some(Request::new(true, &mut buffer, span?)));
+        self.waiting.push_back(Waiting { token: piece.token, buffer, held: Arc::clone(held), requests });
     }
 
     fn commit(&mut self, held: Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
@@ -206,8 +212,9 @@ impl Port for RingPort {
     }
 
     fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer) {
-        let request = Request::new(false, &mut buffer, frame::to_read(&opened(held).filed, piece));
-        self.push(held, piece.token, buffer, &[request]);
+        let span = frame::to_read(&opened(held).filed, piece);
+        let requests = [Some(Request::new(false, &mut buffer, span)), None];
+        self.waiting.push_back(Waiting { token: piece.token, buffer, held: Arc::clone(held), requests });
     }
 
     fn remove(&mut self, held: Arc<dyn Held>) -> io::Result<()> {
@@ -215,30 +222,38 @@ impl Port for RingPort {
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        if self.pushed.is_empty() {
-            return Ok(());
-        }
         let now = Instant::now();
-        for index in self.pushed.drain(..) {
-            self.pending[index].as_mut().expect("pushed and not completed").submitted = now;
+        let mut pushed = false;
+        while self.with_kernel() < self.depth {
+            let Some(waiting) = self.waiting.pop_front() else { break };
+            self.push(waiting, now);
+            pushed = true;
         }
-        self.ring.submit()?;
+        if pushed {
+            self.ring.submit()?;
+        }
         Ok(())
     }
 
     fn reap(&mut self, deadline: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
-        self.submit()?;
         let before = done.len();
+        self.submit()?;
         self.drain(done);
-        if done.len() == before && self.in_flight() > 0 {
-            self.wait(deadline.unwrap_or_else(Instant::now))?;
+        let until = deadline.unwrap_or_else(Instant::now);
+        // The kernel is asked once even if there is no time: it finishes some work only then. What it wakes us
+        // for may be the first of a piece's two requests, or a signal.
+        while done.len() == before && self.with_kernel() > 0 {
+            self.wait(until)?;
             self.drain(done);
+            if Instant::now() >= until {
+                break;
+            }
         }
-        Ok(())
+        self.submit()
     }
 
     fn in_flight(&self) -> usize {
-        self.pending.len() - self.vacant.len()
+        self.waiting.len() + self.with_kernel()
     }
 }
 
@@ -246,8 +261,7 @@ impl Drop for RingPort {
     /// The kernel may still write into buffers: they are given back only after it is done with them.
     fn drop(&mut self) {
         let mut done = Vec::new();
-        while self.in_flight() > 0 {
-            let _ = self.submit();
+        while self.with_kernel() > 0 {
             let _ = self.ring.submit_and_wait(1);
             self.drain(&mut done);
         }

@@ -1,8 +1,6 @@
 //! Files that hold nothing, by length, to be used for the next entries.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 /// A file without an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,30 +23,27 @@ impl SpareFile {
     }
 }
 
-/// A spare file, and its descriptor where it was kept open.
-pub(crate) type Spare = (SpareFile, Option<Arc<OwnedFd>>);
-
 /// The spare files of a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Spares {
-    by_len: BTreeMap<u64, Vec<Spare>>,
+    by_len: BTreeMap<u64, Vec<SpareFile>>,
 }
 
 impl Spares {
     /// The best file for `len` bytes: the shortest that is long enough, else the longest, to be grown.
-    pub(crate) fn take(&mut self, len: u64) -> Option<Spare> {
+    pub(crate) fn take(&mut self, len: u64) -> Option<SpareFile> {
         let fit = self.by_len.range(len..).next().or_else(|| self.by_len.iter().next_back());
         let len = *fit?.0;
         self.pop(len)
     }
 
     /// The shortest file that takes room.
-    pub(crate) fn take_shortest(&mut self) -> Option<Spare> {
+    pub(crate) fn take_shortest(&mut self) -> Option<SpareFile> {
         let len = *self.by_len.range(1..).next()?.0;
         self.pop(len)
     }
 
-    fn pop(&mut self, len: u64) -> Option<Spare> {
+    fn pop(&mut self, len: u64) -> Option<SpareFile> {
         let files = self.by_len.get_mut(&len)?;
         let file = files.pop();
         if files.is_empty() {
@@ -58,12 +53,12 @@ impl Spares {
     }
 
     /// Adds a file.
-    pub(crate) fn add(&mut self, spare: Spare) {
-        self.by_len.entry(spare.0.len).or_default().push(spare);
+    pub(crate) fn add(&mut self, file: SpareFile) {
+        self.by_len.entry(file.len).or_default().push(file);
     }
 
     /// Takes all of them.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Spare> + use<> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = SpareFile> + use<> {
         std::mem::take(&mut self.by_len).into_values().flatten()
     }
 }
@@ -80,10 +75,10 @@ mod tests {
     fn the_tightest_fit_goes_first_then_the_longest() {
         let mut spares = Spares::default();
         for (version, len) in [(1, 100), (2, 300), (3, 200), (4, 200)] {
-            spares.add((file(version, len), None));
+            spares.add(file(version, len));
         }
         let order: Vec<_> =
-            [150, 150, 50, 400, 10].map(|len| spares.take(len).map(|spare| spare.0.version)).into();
+            [150, 150, 50, 400, 10].map(|len| spares.take(len).map(|file| file.version)).into();
         assert_eq!(order, [Some(4), Some(3), Some(1), Some(2), None]);
     }
 }

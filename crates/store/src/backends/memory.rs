@@ -74,7 +74,10 @@ impl MemoryPort {
 
 impl Port for MemoryPort {
     fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
-        let full = || io::Error::new(io::ErrorKind::WouldBlock, "memory: no free blocks");
+        let full = || match self.arena.fits(entry.bytes) {
+            true => io::Error::new(io::ErrorKind::WouldBlock, "memory: no free blocks"),
+            false => io::Error::new(io::ErrorKind::StorageFull, "memory: the entry is larger than all of it"),
+        };
         Ok(Arc::new(self.arena.take(entry.bytes).ok_or_else(full)?))
     }
 

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use wavetank_model::Result;
 
 use super::Entry;
-use crate::around::{Late, Slots, around, within};
+use crate::around::{Slots, around, within};
 use crate::backend::{Backend, Completion, Found, Held, NewEntry, Piece, Port, Recovery, Seal};
 use crate::buffer::{Buffer, Region};
 use crate::dice::{COMMIT, CREATE, Dice, READ, WRITE};
+use crate::gate::{Due, Gate, Queued, Rule, Way};
 use crate::options::Options;
 
 pub use crate::dice::{Faults, Injected, KINDS, Kind};
@@ -63,8 +64,8 @@ struct Faulty {
 impl Backend for Faulty {
     fn port(self: Arc<Self>, region: &Arc<Region>, depth: usize) -> io::Result<Box<dyn Port>> {
         let inner = Arc::clone(&self.inner).port(region, depth)?;
-        let dice = Arc::clone(&self.dice);
-        Ok(Box::new(FaultyPort { inner, dice, on_way: Slots::default(), late: Late::default() }))
+        let rule = Failing { dice: Arc::clone(&self.dice), on_way: Slots::default() };
+        Ok(Box::new(FaultyPort(Gate::new(inner, rule, depth))))
     }
 
     fn recover(self: Arc<Self>, found: &mut dyn FnMut(Found)) -> io::Result<Recovery> {
@@ -93,11 +94,10 @@ fn marked(held: &Arc<dyn Held>) -> (&Arc<dyn Held>, u64) {
     (&held.inner, held.known.0)
 }
 
-struct FaultyPort {
-    inner: Box<dyn Port>,
+/// Fails pieces, or hands them over and spoils what comes back.
+struct Failing {
     dice: Arc<Dice>,
     on_way: Slots<OnWay>,
-    late: Late,
 }
 
 /// A piece with the backend inside.
@@ -121,25 +121,67 @@ enum Mend {
     },
 }
 
-impl FaultyPort {
-    fn refuse(&mut self, token: u64, buffer: Buffer, error: io::Error, due: Instant) {
-        let now = Instant::now();
-        self.late.add(Completion { token, buffer, result: Err(error), submitted: now, finished: now }, due);
+impl Failing {
+    fn read(&mut self, inner: &mut dyn Port, queued: Queued) -> Result<(), Due> {
+        let (held, fingerprint) = marked(&queued.held);
+        let (piece, buffer) = (queued.piece, queued.buffer);
+        let throw = self.dice.throw(READ, fingerprint, piece.offset);
+        let due = throw.due();
+        let failed = throw.error(Kind::ReadError).and_then(|()| match throw.fails(Kind::ShortRead) {
+            Some(_) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the device gave fewer bytes")),
+            None => Ok(()),
+        });
+        if let Err(error) = failed {
+            return Err((refused(piece.token, buffer, error), due));
+        }
+        let flipped = if piece.len > 0 { throw.fails(Kind::BitFlip) } else { None };
+        let mend =
+            flipped.map_or(Mend::Nothing, |how| Mend::Flip { bit: (how % (8 * piece.len as u64)) as usize });
+        let token = self.on_way.put(OnWay { token: piece.token, due, mend });
+        inner.read(held, Piece { token, ..piece }, buffer);
+        Ok(())
     }
 
-    fn hold_back(&mut self, arrived: Vec<Completion>) {
-        for mut completion in arrived {
-            let OnWay { token, due, mend } = self.on_way.take(completion.token);
-            completion.token = token;
-            let payload = completion.buffer.payload_mut();
-            match mend {
-                Mend::Nothing => {}
-                Mend::Flip { bit } => payload[bit / 8] ^= 1 << (bit % 8),
-                Mend::Restore { from, bytes } => payload[from..from + bytes.len()].copy_from_slice(&bytes),
-            }
-            self.late.add(completion, due);
+    fn write(&mut self, inner: &mut dyn Port, queued: Queued, seal: Option<Seal>) -> Result<(), Due> {
+        let (held, fingerprint) = marked(&queued.held);
+        let (piece, mut buffer) = (queued.piece, queued.buffer);
+        let throw = self.dice.throw(WRITE, fingerprint, piece.offset);
+        let due = throw.due();
+        if let Err(error) = throw.error(Kind::WriteError) {
+            return Err((refused(piece.token, buffer, error), due));
+        }
+        let torn = if piece.len > 0 { throw.fails(Kind::TornWrite) } else { None };
+        let mend = torn.map_or(Mend::Nothing, |how| tear(&mut buffer.payload_mut()[..piece.len], how));
+        let token = self.on_way.put(OnWay { token: piece.token, due, mend });
+        inner.write(held, Piece { token, ..piece }, buffer, seal);
+        Ok(())
+    }
+}
+
+impl Rule for Failing {
+    fn hand_over(&mut self, inner: &mut dyn Port, mut queued: Queued) -> Option<Due> {
+        match std::mem::replace(&mut queued.way, Way::Read) {
+            Way::Read => self.read(inner, queued).err(),
+            Way::Write(seal) => self.write(inner, queued, seal).err(),
         }
     }
+
+    fn take_back(&mut self, mut completion: Completion) -> Due {
+        let OnWay { token, due, mend } = self.on_way.take(completion.token);
+        completion.token = token;
+        let payload = completion.buffer.payload_mut();
+        match mend {
+            Mend::Nothing => {}
+            Mend::Flip { bit } => payload[bit / 8] ^= 1 << (bit % 8),
+            Mend::Restore { from, bytes } => payload[from..from + bytes.len()].copy_from_slice(&bytes),
+        }
+        (completion, due)
+    }
+}
+
+fn refused(token: u64, buffer: Buffer, error: io::Error) -> Completion {
+    let now = Instant::now();
+    Completion { token, buffer, result: Err(error), submitted: now, finished: now }
 }
 
 /// Makes the second half of a piece wrong, in one of the ways devices do.
@@ -158,85 +200,47 @@ fn tear(payload: &mut [u8], how: u64) -> Mend {
     Mend::Restore { from, bytes }
 }
 
+struct FaultyPort(Gate<Failing>);
+
 impl Port for FaultyPort {
     fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
         let fingerprint = entry.key.fingerprint();
-        self.dice.throw(CREATE, fingerprint, 0).error(Kind::CreateError)?;
-        Ok(around(self.inner.create(entry)?, Mark(fingerprint)))
+        self.0.rule.dice.throw(CREATE, fingerprint, 0).error(Kind::CreateError)?;
+        Ok(around(self.0.inner.create(entry)?, Mark(fingerprint)))
     }
 
-    fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer, seal: Option<Seal>) {
-        let (inner, fingerprint) = marked(held);
-        let dice = Arc::clone(&self.dice);
-        let throw = dice.throw(WRITE, fingerprint, piece.offset);
-        let due = throw.due();
-        if let Err(error) = throw.error(Kind::WriteError) {
-            return self.refuse(piece.token, buffer, error, due);
-        }
-        let torn = if piece.len > 0 { throw.fails(Kind::TornWrite) } else { None };
-        let mend = torn.map_or(Mend::Nothing, |how| tear(&mut buffer.payload_mut()[..piece.len], how));
-        let token = self.on_way.put(OnWay { token: piece.token, due, mend });
-        self.inner.write(inner, Piece { token, ..piece }, buffer, seal);
+    fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer, seal: Option<Seal>) {
+        self.0.queue(held, piece, buffer, Way::Write(seal));
     }
 
     fn commit(&mut self, held: Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
         let (inner, fingerprint) = marked(&held);
-        self.dice.throw(COMMIT, fingerprint, 0).error(Kind::CommitError)?;
-        Ok(around(self.inner.commit(Arc::clone(inner))?, Mark(fingerprint)))
+        self.0.rule.dice.throw(COMMIT, fingerprint, 0).error(Kind::CommitError)?;
+        Ok(around(self.0.inner.commit(Arc::clone(inner))?, Mark(fingerprint)))
     }
 
     fn open(&mut self, held: &Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
         let (inner, fingerprint) = marked(held);
-        Ok(around(self.inner.open(inner)?, Mark(fingerprint)))
+        Ok(around(self.0.inner.open(inner)?, Mark(fingerprint)))
     }
 
     fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer) {
-        let (inner, fingerprint) = marked(held);
-        let dice = Arc::clone(&self.dice);
-        let throw = dice.throw(READ, fingerprint, piece.offset);
-        let due = throw.due();
-        if let Err(error) = throw.error(Kind::ReadError) {
-            return self.refuse(piece.token, buffer, error, due);
-        }
-        if throw.fails(Kind::ShortRead).is_some() {
-            let error = io::Error::new(io::ErrorKind::UnexpectedEof, "the device gave fewer bytes");
-            return self.refuse(piece.token, buffer, error, due);
-        }
-        let flipped = if piece.len > 0 { throw.fails(Kind::BitFlip) } else { None };
-        let mend =
-            flipped.map_or(Mend::Nothing, |how| Mend::Flip { bit: (how % (8 * piece.len as u64)) as usize });
-        let token = self.on_way.put(OnWay { token: piece.token, due, mend });
-        self.inner.read(inner, Piece { token, ..piece }, buffer);
+        self.0.queue(held, piece, buffer, Way::Read);
     }
 
     fn remove(&mut self, held: Arc<dyn Held>) -> io::Result<()> {
-        self.inner.remove(Arc::clone(marked(&held).0))
+        self.0.inner.remove(Arc::clone(marked(&held).0))
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        self.inner.submit()
+        self.0.submit()
     }
 
     fn reap(&mut self, deadline: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
-        let before = done.len();
-        loop {
-            let mut arrived = Vec::new();
-            let result = self.inner.reap(None, &mut arrived);
-            self.hold_back(arrived);
-            result?;
-            self.late.release(done);
-            let waiting = deadline.filter(|deadline| Instant::now() < *deadline);
-            let Some(deadline) = waiting.filter(|_| done.len() == before && self.in_flight() > 0) else {
-                return Ok(());
-            };
-            let mut arrived = Vec::new();
-            let result = self.late.wait(&mut *self.inner, deadline, &mut arrived);
-            self.hold_back(arrived);
-            result?;
-        }
+        self.0.reap(deadline, done)
     }
 
     fn in_flight(&self) -> usize {
-        self.inner.in_flight() + self.late.len()
+        self.0.in_flight()
     }
 }

@@ -4,7 +4,6 @@
 //! (`gbps`), then `latency_us` on its own. It completes when both the link and the real device are done, so the
 //! device's own time counts inside the modelled one. The link is shared by all ports of the backend.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,9 +11,10 @@ use std::time::{Duration, Instant};
 use wavetank_model::{Error, Result};
 
 use super::Entry;
-use crate::around::{Late, Slots};
+use crate::around::Slots;
 use crate::backend::{Backend, Completion, Found, Held, NewEntry, Piece, Port, Recovery, Seal};
 use crate::buffer::{Buffer, Region};
+use crate::gate::{Due, Gate, Queued, Rule, Way};
 use crate::options::Options;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -131,15 +131,9 @@ struct Throttled {
 
 impl Backend for Throttled {
     fn port(self: Arc<Self>, region: &Arc<Region>, depth: usize) -> io::Result<Box<dyn Port>> {
-        Ok(Box::new(ThrottledPort {
-            inner: Arc::clone(&self.inner).port(region, depth)?,
-            link: Arc::clone(&self.link),
-            depth: depth.max(1),
-            queued: VecDeque::new(),
-            on_way: Slots::default(),
-            handed_over: 0,
-            late: Late::default(),
-        }))
+        let inner = Arc::clone(&self.inner).port(region, depth)?;
+        let rule = Paced { link: Arc::clone(&self.link), on_way: Slots::default() };
+        Ok(Box::new(ThrottledPort(Gate::new(inner, rule, depth))))
     }
 
     fn recover(self: Arc<Self>, found: &mut dyn FnMut(Found)) -> io::Result<Recovery> {
@@ -151,114 +145,68 @@ impl Backend for Throttled {
     }
 }
 
-struct ThrottledPort {
-    inner: Box<dyn Port>,
+/// Hands pieces over at once, and says when the link is through with them.
+struct Paced {
     link: Arc<Link>,
-    /// How many pieces the modelled device works on at a time.
-    depth: usize,
-    queued: VecDeque<Queued>,
-    /// With the backend inside: the caller's token, and when the link is through.
+    /// The caller's token, and when the link is through.
     on_way: Slots<(u64, Instant)>,
-    /// With the backend inside or held back.
-    handed_over: usize,
-    late: Late,
 }
 
-struct Queued {
-    held: Arc<dyn Held>,
-    piece: Piece,
-    buffer: Buffer,
-    way: Way,
-}
-
-enum Way {
-    Read,
-    Write(Option<Seal>),
-}
-
-impl ThrottledPort {
-    /// Hands over as many pieces as the modelled device takes at a time.
-    fn hand_over(&mut self) -> io::Result<()> {
-        while self.handed_over < self.depth {
-            let Some(Queued { held, piece, buffer, way }) = self.queued.pop_front() else { break };
-            let due = self.link.reserve(Instant::now(), &way, piece.len);
-            let piece = Piece { token: self.on_way.put((piece.token, due)), ..piece };
-            match way {
-                Way::Read => self.inner.read(&held, piece, buffer),
-                Way::Write(seal) => self.inner.write(&held, piece, buffer, seal),
-            }
-            self.handed_over += 1;
+impl Rule for Paced {
+    fn hand_over(&mut self, inner: &mut dyn Port, queued: Queued) -> Option<Due> {
+        let Queued { held, piece, buffer, way } = queued;
+        let due = self.link.reserve(Instant::now(), &way, piece.len);
+        let piece = Piece { token: self.on_way.put((piece.token, due)), ..piece };
+        match way {
+            Way::Read => inner.read(&held, piece, buffer),
+            Way::Write(seal) => inner.write(&held, piece, buffer, seal),
         }
-        self.inner.submit()
+        None
     }
 
-    fn hold_back(&mut self, arrived: Vec<Completion>) {
-        for mut completion in arrived {
-            let (token, due) = self.on_way.take(completion.token);
-            completion.token = token;
-            self.late.add(completion, due);
-        }
-    }
-
-    /// Releases what is due; says whether there was any, or there is nothing to wait for.
-    fn release(&mut self, done: &mut Vec<Completion>) -> bool {
-        let before = done.len();
-        self.late.release(done);
-        self.handed_over -= done.len() - before;
-        done.len() > before || self.in_flight() == 0
+    fn take_back(&mut self, mut completion: Completion) -> Due {
+        let (token, due) = self.on_way.take(completion.token);
+        completion.token = token;
+        (completion, due)
     }
 }
+
+struct ThrottledPort(Gate<Paced>);
 
 impl Port for ThrottledPort {
     fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
-        self.inner.create(entry)
+        self.0.inner.create(entry)
     }
 
     fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer, seal: Option<Seal>) {
-        self.queued.push_back(Queued { held: Arc::clone(held), piece, buffer, way: Way::Write(seal) });
+        self.0.queue(held, piece, buffer, Way::Write(seal));
     }
 
     fn commit(&mut self, held: Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
-        self.inner.commit(held)
+        self.0.inner.commit(held)
     }
 
     fn open(&mut self, held: &Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
-        self.inner.open(held)
+        self.0.inner.open(held)
     }
 
     fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer) {
-        self.queued.push_back(Queued { held: Arc::clone(held), piece, buffer, way: Way::Read });
+        self.0.queue(held, piece, buffer, Way::Read);
     }
 
     fn remove(&mut self, held: Arc<dyn Held>) -> io::Result<()> {
-        self.inner.remove(held)
+        self.0.inner.remove(held)
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        self.hand_over()
+        self.0.submit()
     }
 
     fn reap(&mut self, deadline: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
-        loop {
-            self.hand_over()?;
-            let mut arrived = Vec::new();
-            let result = self.inner.reap(None, &mut arrived);
-            self.hold_back(arrived);
-            result?;
-            if self.release(done) {
-                return self.hand_over();
-            }
-            let Some(deadline) = deadline.filter(|deadline| Instant::now() < *deadline) else {
-                return Ok(());
-            };
-            let mut arrived = Vec::new();
-            let result = self.late.wait(&mut *self.inner, deadline, &mut arrived);
-            self.hold_back(arrived);
-            result?;
-        }
+        self.0.reap(deadline, done)
     }
 
     fn in_flight(&self) -> usize {
-        self.queued.len() + self.handed_over
+        self.0.in_flight()
     }
 }
