@@ -23,14 +23,9 @@ impl Arena {
         Ok(Arc::new(Self { memory, blocks }))
     }
 
-    /// Room for `bytes`, or nothing of it when there is not enough.
-    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Option<Room> {
-        Some(Room { extent: self.blocks.take(bytes)?, arena: Arc::clone(self) })
-    }
-
-    /// Whether `bytes` would fit if nothing else were there.
-    pub(crate) fn fits(&self, bytes: u64) -> bool {
-        bytes <= self.memory.len() as u64
+    /// Room for `bytes`; errors are those of [`Blocks::take`].
+    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> io::Result<Room> {
+        Ok(Room { extent: self.blocks.take(bytes)?, arena: Arc::clone(self) })
     }
 
     /// Whether the kernel took the advice to use huge pages.
@@ -85,7 +80,7 @@ mod tests {
         drop(gap);
         let scattered = arena.take(480).unwrap();
         assert!(
-            arena.take(1).is_none(),
+            arena.take(1).is_err(),
             "7, 63 and 30 of 100 blocks are taken, the last of them not together"
         );
         let bytes: Vec<u8> = (0..400u32).map(|i| i as u8).collect();
@@ -102,7 +97,7 @@ mod tests {
         first.copy_out(5, &mut out[..90]);
         assert_eq!(out[..90], bytes[..90]);
         drop((first, second, scattered));
-        assert!(arena.take(1600).is_some());
-        assert!(arena.take(1601).is_none());
+        assert!(arena.take(1600).is_ok());
+        assert!(arena.take(1601).is_err());
     }
 }

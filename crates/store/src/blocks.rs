@@ -4,6 +4,7 @@
 //! never used, the longest run, is used last. Only when no run fits is an entry put together from several.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Blocks of one size.
@@ -37,12 +38,19 @@ impl Blocks {
         u64::from(self.count) * self.block
     }
 
-    /// Room for `bytes`, or nothing of it when there is not enough.
-    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Option<Extent> {
-        let need = u32::try_from(bytes.div_ceil(self.block)).ok()?;
+    /// Room for `bytes`, or nothing of it when there is not enough: `WouldBlock` when there may be later.
+    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> io::Result<Extent> {
+        let refused = |kind, why: &str| Err(io::Error::new(kind, why));
+        let need = match u32::try_from(bytes.div_ceil(self.block)) {
+            Ok(need) if need <= self.count => need,
+            _ => return refused(io::ErrorKind::StorageFull, "the entry is larger than all there is"),
+        };
         let mut extent = Extent { blocks: Arc::clone(self), runs: Vec::new() };
         let mut free = self.free();
-        let mut left = if need <= free.blocks { need } else { return None };
+        let mut left = match need <= free.blocks {
+            true => need,
+            false => return refused(io::ErrorKind::WouldBlock, "no free blocks"),
+        };
         let mut at = 0;
         while left > 0 {
             let (first, length) = free.cut(left);
@@ -50,7 +58,7 @@ impl Blocks {
             at += u64::from(length) * self.block;
             left -= length;
         }
-        Some(extent)
+        Ok(extent)
     }
 
     fn free(&self) -> MutexGuard<'_, Free> {
@@ -180,17 +188,21 @@ mod tests {
     fn what_fits_nowhere_is_put_together_and_what_comes_back_is_joined() {
         let blocks = Blocks::new(95, 10).unwrap();
         assert_eq!(blocks.bytes(), 100);
-        let mut taken: Vec<_> = (0..10).map(|_| blocks.take(10)).collect();
+        let mut taken: Vec<_> = (0..10).map(|_| blocks.take(10).ok()).collect();
         for gone in [1, 4, 5, 8] {
             taken[gone] = None;
         }
         let scattered = blocks.take(39).unwrap();
         assert_eq!(parts(&scattered, 5, 30), [(45, 0, 15), (80, 15, 10), (10, 25, 5)]);
         assert_eq!(parts(&scattered, 20, 0), []);
-        assert!(blocks.take(1).is_none() && blocks.take(0).is_some());
+        assert!(
+            blocks.take(1).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock) && blocks.take(0).is_ok()
+        );
         drop((taken, scattered));
         assert_eq!(parts(&blocks.take(100).unwrap(), 0, 100), [(0, 0, 100)]);
-        assert!(blocks.take(101).is_none() && blocks.take(u64::MAX).is_none());
+        for never in [101, u64::MAX] {
+            assert!(blocks.take(never).is_err_and(|e| e.kind() == io::ErrorKind::StorageFull));
+        }
         assert!(Blocks::new(u64::MAX, 10).is_none());
     }
 
@@ -200,7 +212,7 @@ mod tests {
             let blocks = Blocks::new(1000, 10).unwrap();
             let mut held: Vec<(u64, Extent)> = Vec::new();
             for (bytes, gone) in steps {
-                held.extend(blocks.take(bytes).map(|extent| (bytes, extent)));
+                held.extend(blocks.take(bytes).ok().map(|extent| (bytes, extent)));
                 if gone < held.len() {
                     held.swap_remove(gone);
                 }

@@ -11,13 +11,14 @@ use super::{Entry, Site};
 use crate::arena::{Arena, Room};
 use crate::backend::{Backend, Caps, Completion, Held, Location, NewEntry, Piece, Port, Seal};
 use crate::buffer::{Buffer, Region};
+use crate::payload;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "memory",
     about: "RAM: an arena on huge pages, backed as it fills",
     caps: Caps { keeps_bytes: true, survives: false, location: Location::None },
     options: &[("block", "bytes of one arena block, 65536 unless given")],
-    open,
+    open: |site| open_with(site, ENTRY.name, Seeded::Kept),
 };
 
 /// Entries are a few hundred kilobytes to gigabytes: little is lost in the last block.
@@ -25,26 +26,44 @@ const BLOCK_BYTES: usize = 64 * 1024;
 /// Without a limit the address space for this much is reserved; memory is taken only as it is used.
 const UNLIMITED_BYTES: u64 = 1 << 40;
 
-fn open(site: &Site) -> Result<Arc<dyn Backend>> {
+/// What is held of an entry whose bytes come from a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seeded {
+    /// The bytes.
+    Kept,
+    /// The seed.
+    MadeAgain,
+}
+
+/// An arena for a backend called `name`.
+pub(super) fn open_with(site: &Site, name: &'static str, seeded: Seeded) -> Result<Arc<dyn Backend>> {
     let capacity = site.capacity_bytes.unwrap_or(UNLIMITED_BYTES);
-    let block = site.option("block", BLOCK_BYTES)?;
+    let block = site.options.option("block", BLOCK_BYTES)?;
     if block == 0 {
         return Err(Error::usage("option block: must be above 0"));
     }
-    let refused = |e: io::Error| Error::usage(format!("memory: cannot reserve {capacity} bytes: {e}"));
-    Ok(Arc::new(Memory { arena: Arena::new(capacity, block).map_err(refused)? }))
+    let refused = |e: io::Error| Error::usage(format!("{name}: cannot reserve {capacity} bytes: {e}"));
+    Ok(Arc::new(Memory { arena: Arena::new(capacity, block).map_err(refused)?, name, seeded }))
 }
 
 struct Memory {
     arena: Arc<Arena>,
+    name: &'static str,
+    seeded: Seeded,
 }
 
 struct MemoryPort {
-    arena: Arc<Arena>,
+    memory: Arc<Memory>,
     done: Vec<Completion>,
 }
 
-impl Held for Room {
+struct Kept {
+    room: Room,
+    /// The seed, where it is all that is held.
+    seed: Option<u64>,
+}
+
+impl Held for Kept {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -52,16 +71,16 @@ impl Held for Room {
 
 impl Backend for Memory {
     fn port(self: Arc<Self>, _: &Arc<Region>, _: usize) -> io::Result<Box<dyn Port>> {
-        Ok(Box::new(MemoryPort { arena: Arc::clone(&self.arena), done: Vec::new() }))
+        Ok(Box::new(MemoryPort { memory: self, done: Vec::new() }))
     }
 
     fn notes(&self) -> Vec<String> {
-        let note = "memory: no huge pages here, copies are slower";
-        if self.arena.huge_pages() { Vec::new() } else { vec![note.to_owned()] }
+        let note = format!("{}: no huge pages here, copies are slower", self.name);
+        if self.arena.huge_pages() { Vec::new() } else { vec![note] }
     }
 }
 
-fn room(held: &Arc<dyn Held>) -> &Room {
+fn kept(held: &Arc<dyn Held>) -> &Kept {
     held.as_any().downcast_ref().expect("an entry of this backend")
 }
 
@@ -74,16 +93,17 @@ impl MemoryPort {
 
 impl Port for MemoryPort {
     fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
-        let full = || match self.arena.fits(entry.bytes) {
-            true => io::Error::new(io::ErrorKind::WouldBlock, "memory: no free blocks"),
-            false => io::Error::new(io::ErrorKind::StorageFull, "memory: the entry is larger than all of it"),
-        };
-        Ok(Arc::new(self.arena.take(entry.bytes).ok_or_else(full)?))
+        let room = self.memory.arena.take(entry.bytes)?;
+        let seed = entry.recipe.filter(|_| self.memory.seeded == Seeded::MadeAgain);
+        Ok(Arc::new(Kept { room, seed }))
     }
 
     fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer, _: Option<Seal>) {
         let start = Instant::now();
-        room(held).copy_in(piece.offset, &buffer.payload()[..piece.len]);
+        let Kept { room, seed } = kept(held);
+        if seed.is_none() {
+            room.copy_in(piece.offset, &buffer.payload()[..piece.len]);
+        }
         self.finish(piece, buffer, start);
     }
 
@@ -93,7 +113,12 @@ impl Port for MemoryPort {
 
     fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer) {
         let start = Instant::now();
-        room(held).copy_out(piece.offset, &mut buffer.payload_mut()[..piece.len]);
+        let Kept { room, seed } = kept(held);
+        let bytes = &mut buffer.payload_mut()[..piece.len];
+        match seed {
+            Some(seed) => payload::fill(*seed, piece.offset, bytes),
+            None => room.copy_out(piece.offset, bytes),
+        }
         self.finish(piece, buffer, start);
     }
 

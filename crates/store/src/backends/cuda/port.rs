@@ -120,8 +120,7 @@ impl Way {
 
 impl Port for CudaPort {
     fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
-        let full = || io::Error::new(io::ErrorKind::WouldBlock, "cuda: no free blocks");
-        let extent = self.cuda.blocks.take(entry.bytes).ok_or_else(full)?;
+        let extent = self.cuda.blocks.take(entry.bytes)?;
         Ok(Arc::new(Kept { extent, cuda: Arc::clone(&self.cuda) }))
     }
 
