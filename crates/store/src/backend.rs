@@ -24,6 +24,11 @@ pub trait Backend: Send + Sync {
         Ok(Recovery::default())
     }
 
+    /// Gives back what is kept for later entries, such as files without one; when nothing is measured any more.
+    fn trim(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// What does not work here as it should, in words, and what happens instead.
     fn notes(&self) -> Vec<String> {
         Vec::new()

@@ -435,7 +435,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Deletes the spare files. Called when nothing is measured any more.
+    /// Deletes the spare files.
     pub(crate) fn delete_spares(&self) -> io::Result<()> {
         let spares = self.spares().drain();
         for spare in spares {

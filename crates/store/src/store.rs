@@ -48,6 +48,7 @@ pub struct Usage {
 impl Store {
     /// Opens a store of `tiers`, fastest first, with the entries that are there from before.
     pub fn open(tiers: Vec<Tier>, rules: Rules) -> Result<Arc<Self>> {
+        let capacities: Vec<_> = tiers.iter().map(|tier| tier.capacity_bytes).collect();
         let mut backends = Vec::new();
         let mut rows = Vec::new();
         for tier in tiers {
@@ -65,7 +66,7 @@ impl Store {
             opened: Instant::now(),
             recovery: Recovery::default(),
         };
-        store.recovery = store.recover()?;
+        store.recovery = store.recover(&capacities)?;
         Ok(Arc::new(store))
     }
 
@@ -113,23 +114,27 @@ impl Store {
         self.recovery
     }
 
+    /// Gives back what devices keep for later entries. Deleting files slows the file system down for minutes: not
+    /// while anything is measured.
+    pub fn trim(&self) -> io::Result<()> {
+        self.backends.iter().try_for_each(|backend| backend.trim())
+    }
+
     /// What does not work here as it should, in words. Complete once lanes are open.
     pub fn notes(&self) -> Vec<String> {
         self.backends.iter().flat_map(|backend| backend.notes()).collect()
     }
 
     /// Takes the entries of earlier processes into the index, in the order they were written.
-    fn recover(&self) -> Result<Recovery> {
+    fn recover(&self, capacities: &[Option<u64>]) -> Result<Recovery> {
         let mut total = Recovery::default();
-        for (tier, backend) in self.backends.iter().enumerate() {
-            let mut left_over = Vec::new();
-            let counts = Arc::clone(backend).recover(&mut |found| {
-                if let Some(found) = self.take_in(tier as TierId, found) {
-                    left_over.push(found);
-                }
-            });
+        for (tier, (backend, capacity)) in self.backends.iter().zip(capacities).enumerate() {
+            let mut found = Vec::new();
+            let counts = Arc::clone(backend).recover(&mut |entry| found.push(entry));
             let counts = counts.map_err(|e| Error::usage(format!("cannot read what is stored: {e}")))?;
-            self.discard(tier, left_over)?;
+            let (older, newer) = split_to_fit(found, capacity.unwrap_or(u64::MAX));
+            let unfit = newer.into_iter().filter_map(|entry| self.take_in(tier as TierId, entry));
+            self.discard(tier, older.into_iter().chain(unfit))?;
             total.foreign += counts.foreign;
             total.torn += counts.torn;
             total.spare += counts.spare;
@@ -137,7 +142,7 @@ impl Store {
         Ok(total)
     }
 
-    /// Gives back what has no place: the tier is smaller now, or a faster one has the entry.
+    /// Gives back what has no place: a faster tier has the entry, or its tenant may not have it.
     fn take_in(&self, tier: TierId, found: Found) -> Option<Found> {
         if self.index.contains(&found.key) {
             return Some(found);
@@ -150,13 +155,29 @@ impl Store {
         None
     }
 
-    fn discard(&self, tier: usize, left_over: Vec<Found>) -> Result<()> {
-        if left_over.is_empty() {
+    fn discard(&self, tier: usize, unfit: impl Iterator<Item = Found>) -> Result<()> {
+        let mut unfit = unfit.peekable();
+        if unfit.peek().is_none() {
             return Ok(());
         }
         let told = |e: io::Error| Error::usage(format!("cannot remove what has no room: {e}"));
         let region = Region::new(1).map_err(told)?;
         let mut port = Arc::clone(&self.backends[tier]).port(&region, 1).map_err(told)?;
-        left_over.into_iter().try_for_each(|found| port.remove(found.held)).map_err(told)
+        unfit.try_for_each(|found| port.remove(found.held)).map_err(told)
     }
+}
+
+/// The oldest entries that have to go for the rest to fit, and the rest.
+fn split_to_fit(mut entries: Vec<Found>, capacity: u64) -> (Vec<Found>, Vec<Found>) {
+    let mut room = capacity;
+    let fits = |entry: &&Found| match room.checked_sub(entry.bytes) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let kept = entries.iter().rev().take_while(fits).count();
+    let newer = entries.split_off(entries.len() - kept);
+    (entries, newer)
 }

@@ -199,7 +199,7 @@ fn assert_same(real: &[String], expected: &[String], what: &str) {
 
 #[test]
 fn real_bytes_and_virtual_time_decide_alike() {
-    let ops = stream(1, 700);
+    let ops = stream(1, 300);
     for rules in every_rule() {
         let expected = Virtual::run(&ops, "lru", rules, None);
         let real = through_store(&ops, "lru", rules, ["memory", "memory", "direct"]);
@@ -217,7 +217,7 @@ fn real_bytes_and_virtual_time_decide_alike() {
 fn every_policy_decides_alike_through_null() {
     for (entry, rules) in eviction::ALL.iter().flat_map(|entry| every_rule().map(move |rules| (entry, rules)))
     {
-        let ops = stream(2, 400);
+        let ops = stream(2, 250);
         let expected = Virtual::run(&ops, entry.name, rules, None);
         let real = through_store(&ops, entry.name, rules, ["null"; 3]);
         assert_same(&real, &expected, &format!("{} {rules:?}", entry.name));

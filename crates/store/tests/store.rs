@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::RngExt;
 use wavetank_cache::{Promotion, Refusal, Rules, WritePolicy, eviction};
 use wavetank_model::{StoreFact, seeded};
-use wavetank_store::backend::Backend;
+use wavetank_store::backend::{Backend, Recovery};
 use wavetank_store::backends::{self, Site};
 use wavetank_store::meter::Work;
 use wavetank_store::wrappers;
@@ -122,6 +122,58 @@ fn what_cannot_be_done_is_said_and_changes_nothing() {
     assert!(matches!(put(&mut lane, 7, 2, 20).outcome, Outcome::Stored(0)));
     assert_eq!(get(&mut lane, 7).data, Some(made(2, 20)));
     assert_eq!((store.len(), store.usage()[0].bytes), (1, 20));
+}
+
+/// A smaller tier keeps the newest; what it cannot hold, and what is spare, goes when asked.
+#[test]
+fn entries_come_back_after_a_restart_as_far_as_there_is_room() {
+    let place = tempfile::tempdir().unwrap();
+    let open = |capacity| {
+        Store::open(vec![tier(backend("direct", &place, capacity), capacity)], Rules::default()).unwrap()
+    };
+    let store = open(None);
+    let mut lane = store.lane(2).unwrap();
+    for number in 0..10 {
+        put(&mut lane, number, number, 100 * KIB);
+    }
+    drop((lane, store));
+    let store = open(Some(450 * KIB));
+    assert_eq!((store.len(), store.usage()[0].bytes), (4, 400 * KIB));
+    let mut lane = store.lane(2).unwrap();
+    for number in 6..10 {
+        assert_eq!(get(&mut lane, number).data, Some(made(number, 100 * KIB)));
+        lane.remove(key(number));
+        lane.wait().unwrap();
+    }
+    store.trim().unwrap();
+    drop((lane, store));
+    let store = open(None);
+    assert_eq!((store.len(), store.recovery()), (0, Recovery::default()));
+}
+
+/// Broken by: trusting an entry of an earlier process.
+#[test]
+fn damage_while_nobody_looked_is_not_served() {
+    let place = tempfile::tempdir().unwrap();
+    let open = || Store::open(vec![tier(backend("direct", &place, None), None)], Rules::default()).unwrap();
+    let store = open();
+    put(&mut store.lane(1).unwrap(), 1, 1, 3 * MIB);
+    drop(store);
+    let files = std::fs::read_dir(place.path().join("wavetank.store")).unwrap().flatten();
+    let inside = files.filter_map(|folder| std::fs::read_dir(folder.path()).ok()).flatten().flatten();
+    let entry = inside.map(|file| file.path()).find(|path| path.extension() == Some("kv".as_ref())).unwrap();
+    let mut bytes = std::fs::read(&entry).unwrap();
+    bytes[2_000_000] ^= 1;
+    std::fs::write(&entry, bytes).unwrap();
+    let store = open();
+    let mut lane = store.lane(1).unwrap();
+    let done = get(&mut lane, 1);
+    assert!(
+        matches!(&done.outcome, Outcome::Failed(e) if e.kind() == std::io::ErrorKind::InvalidData),
+        "{done:?}"
+    );
+    assert!(done.data.is_none() && matches!(get(&mut lane, 1).outcome, Outcome::Missed));
+    assert_eq!(store.usage()[0].bytes, 0);
 }
 
 #[test]

@@ -45,6 +45,10 @@ impl Backend for Buffered {
         recover(&self.files.folder, found)
     }
 
+    fn trim(&self) -> io::Result<()> {
+        self.files.folder.delete_spares()
+    }
+
     fn notes(&self) -> Vec<String> {
         self.files.folder.notes().into_iter().collect()
     }

@@ -95,6 +95,10 @@ impl Backend for Direct {
         recover(&self.folder, found)
     }
 
+    fn trim(&self) -> io::Result<()> {
+        self.folder.delete_spares()
+    }
+
     fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         notes.extend(self.folder.notes());

@@ -38,3 +38,52 @@ fn open(site: &Site) -> Result<Arc<dyn Backend>> {
     let bandwidth = Bandwidth::Apart { read: Some(gbps), write: Some(gbps) };
     Ok(throttle::wrap(memory, Limits { bandwidth, latency, operations_per_second: None }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::Key;
+    use crate::backend::{Completion, NewEntry, Piece, Seal};
+    use crate::buffer::{PIECE, Region};
+    use crate::payload;
+
+    /// More than any machine has: only what has no seed is held.
+    const CAPACITY: u64 = 1 << 43;
+
+    #[test]
+    fn a_seed_is_enough_and_the_link_carries_one_piece_at_a_time() {
+        let site = Site { capacity_bytes: Some(CAPACITY), ..Site::default() };
+        let gpu = open(&site).unwrap();
+        let region = Region::new(4).unwrap();
+        let mut port = gpu.port(&region, 4).unwrap();
+        let (key, bytes) = (Key::from("k"), CAPACITY / 2);
+        let held = port.create(&NewEntry { key: &key, bytes, recipe: Some(9) }).unwrap();
+        port.write(
+            &held,
+            Piece { token: 0, offset: 0, len: PIECE },
+            region.take().unwrap(),
+            Some(Seal { checksum: 0 }),
+        );
+        let mut done: Vec<Completion> = Vec::new();
+        let deadline = || Some(Instant::now() + Duration::from_secs(30));
+        port.reap(deadline(), &mut done).unwrap();
+        done.clear();
+        for token in 0..4 {
+            port.read(&held, Piece { token, offset: token << 40, len: PIECE }, region.take().unwrap());
+        }
+        while done.len() < 4 {
+            port.reap(deadline(), &mut done).unwrap();
+        }
+        for completion in &done {
+            let mut expected = vec![0; PIECE];
+            payload::fill(9, completion.token << 40, &mut expected);
+            assert!(completion.buffer.payload() == expected, "piece {}", completion.token);
+        }
+        let first = done.iter().map(|one| one.submitted).min().unwrap();
+        let last = done.iter().map(|one| one.finished).max().unwrap();
+        let least = Duration::from_secs_f64(4.0 * PIECE as f64 / (GBPS * 1e9));
+        assert!(last - first >= least, "{:?} for {least:?} of link time", last - first);
+    }
+}

@@ -75,6 +75,10 @@ impl Backend for Faulty {
         })
     }
 
+    fn trim(&self) -> io::Result<()> {
+        self.inner.trim()
+    }
+
     fn notes(&self) -> Vec<String> {
         let mut notes = self.inner.notes();
         let injected = Injected(Arc::clone(&self.dice));

@@ -70,6 +70,10 @@ impl Backend for Recorded {
         self.ink.call(Record::blank(Operation::Recover, 0), || Arc::clone(&self.inner).recover(&mut marked))
     }
 
+    fn trim(&self) -> io::Result<()> {
+        self.inner.trim()
+    }
+
     fn notes(&self) -> Vec<String> {
         let mut notes = self.inner.notes();
         let dropped = Recording(Arc::clone(&self.ink.queue)).dropped();

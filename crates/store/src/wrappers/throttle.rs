@@ -140,6 +140,10 @@ impl Backend for Throttled {
         Arc::clone(&self.inner).recover(found)
     }
 
+    fn trim(&self) -> io::Result<()> {
+        self.inner.trim()
+    }
+
     fn notes(&self) -> Vec<String> {
         self.inner.notes()
     }

@@ -105,6 +105,10 @@ impl Backend for Verified {
         })
     }
 
+    fn trim(&self) -> io::Result<()> {
+        self.inner.trim()
+    }
+
     fn notes(&self) -> Vec<String> {
         self.inner.notes()
     }
