@@ -1,4 +1,5 @@
-//! What happens to entries in a store of tiers, as facts in the past tense. Simulated and real stores emit them.
+//! What happens to entries in a store of tiers, as facts in the past tense. Simulated and real stores emit
+//! them.
 
 use std::fmt;
 

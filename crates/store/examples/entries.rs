@@ -1,9 +1,9 @@
 //! Writes, reads and writes again entries of one size through a store of one tier, and prints what it cost.
 //!
-//! `entries BACKEND LOCATION ENTRY_BYTES DEPTH TOTAL_BYTES` takes phases from standard input, a word a line: `write`,
-//! `read`, `overwrite`, or `copy` for a plain copy of as many bytes. Each is answered by one line of JSON. CPU time is
-//! that of the whole process with its kernel time; payload and checksum are part of a write.
-//! `cargo xtask bench store` runs it beside `fio`.
+//! `entries BACKEND LOCATION ENTRY_BYTES DEPTH TOTAL_BYTES` takes phases from standard input, a word a line:
+//! `write`, `read`, `overwrite`, or `copy` for a plain copy of as many bytes. Each is answered by one line of
+//! JSON. CPU time is that of the whole process with its kernel time; payload and checksum are part of a
+//! write. `cargo xtask bench store` runs it beside `fio`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
 use std::error::Error;

@@ -63,7 +63,7 @@ impl Room {
 
     fn address(&self, place: u64) -> *mut u8 {
         // SAFETY: the extent's places are below the bytes of its blocks, which the mapping has.
-        unsafe { self.arena.memory.base().as_ptr().add(place as usize) }
+        unsafe { self.arena.memory.start().as_ptr().add(place as usize) }
     }
 }
 

@@ -1,8 +1,10 @@
-//! The seam between the store and what holds bytes: a [`Backend`] is shared, a [`Port`] is one thread's queue into it.
+//! The seam between the store and what holds bytes: a [`Backend`] is shared, a [`Port`] is one thread's queue
+//! into it.
 //!
 //! An entry's life: `create` makes room, `write` takes its pieces (in any order, the last one with the
-//! [`Seal`]), `commit` makes it last; `read` brings pieces back; `remove` ends it. Pieces travel in [`Buffer`]s
-//! that the port owns until it gives them back with a [`Completion`], so no byte is copied on the way.
+//! [`Seal`]), `commit` makes it last; `read` brings pieces back; `remove` ends it. Pieces travel in
+//! [`Buffer`]s that the port owns until it gives them back with a [`Completion`], so no byte is copied on the
+//! way.
 
 use std::any::Any;
 use std::io;
@@ -24,7 +26,8 @@ pub trait Backend: Send + Sync {
         Ok(Recovery::default())
     }
 
-    /// Gives back what is kept for later entries, such as files without one; when nothing is measured any more.
+    /// Gives back what is kept for later entries, such as files without one; when nothing is measured any
+    /// more.
     fn trim(&self) -> io::Result<()> {
         Ok(())
     }
@@ -58,7 +61,8 @@ pub trait Port {
     /// Queues a piece to be read into `buffer`.
     fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer);
 
-    /// Ends an entry, committed or not. Those who still read it finish; its room is free after the last of them.
+    /// Ends an entry, committed or not. Those who still read it finish; its room is free after the last of
+    /// them.
     fn remove(&mut self, held: Arc<dyn Held>) -> io::Result<()>;
 
     /// Hands what is queued to the device.

@@ -1,8 +1,8 @@
 //! Fixed-size aligned buffers on huge pages, handed out and given back; entries stream through them.
 //!
-//! Each buffer is [`HEADROOM`] bytes for an entry's header, then [`PIECE`] bytes of payload, so that header and
-//! first piece go to a device as one write. Huge pages keep a piece in a few physical segments: with 4 KiB pages
-//! the block layer has to split it.
+//! Each buffer is [`HEADROOM`] bytes for an entry's header, then [`PIECE`] bytes of payload, so that header
+//! and first piece go to a device as one write. Huge pages keep a piece in a few physical segments: with 4
+//! KiB pages the block layer has to split it.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +23,7 @@ const HUGE_PAGE: usize = 2 * 1024 * 1024;
 
 /// Anonymous memory aligned to huge pages, backed lazily.
 pub(crate) struct Mapping {
-    base: NonNull<u8>,
+    start: NonNull<u8>,
     len: usize,
     raw: (usize, usize),
     huge: bool,
@@ -44,16 +44,16 @@ impl Mapping {
         let raw = unsafe {
             mmap_anonymous(std::ptr::null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags)?
         };
-        let start = raw as usize;
-        let base = start.next_multiple_of(HUGE_PAGE);
+        let mapped = raw as usize;
+        let start = mapped.next_multiple_of(HUGE_PAGE);
         // SAFETY: within the mapping just made; advice only.
-        let huge = unsafe { madvise(base as *mut _, total - HUGE_PAGE, Advice::LinuxHugepage) }.is_ok();
-        let base = NonNull::new(base as *mut u8).expect("a mapping is not at zero");
-        Ok(Self { base, len, raw: (start, total), huge })
+        let huge = unsafe { madvise(start as *mut _, total - HUGE_PAGE, Advice::LinuxHugepage) }.is_ok();
+        let start = NonNull::new(start as *mut u8).expect("a mapping is not at zero");
+        Ok(Self { start, len, raw: (mapped, total), huge })
     }
 
-    pub(crate) fn base(&self) -> NonNull<u8> {
-        self.base
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -106,7 +106,7 @@ impl Region {
 
     /// Where the memory begins, and how long it is.
     pub fn span(&self) -> (*mut u8, usize) {
-        (self.memory.base().as_ptr(), self.memory.len())
+        (self.memory.start().as_ptr(), self.memory.len())
     }
 
     fn free_slots(&self) -> std::sync::MutexGuard<'_, Vec<u16>> {
@@ -123,7 +123,7 @@ pub struct Buffer {
 impl Buffer {
     fn start(&self) -> *mut u8 {
         // SAFETY: slots are below the region's count, so this stays inside its memory.
-        unsafe { self.region.memory.base().as_ptr().add(usize::from(self.slot) * STRIDE) }
+        unsafe { self.region.memory.start().as_ptr().add(usize::from(self.slot) * STRIDE) }
     }
 
     /// The payload.

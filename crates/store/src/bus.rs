@@ -31,7 +31,8 @@ pub(crate) struct Voice {
 }
 
 impl Bus {
-    /// A listener that falls behind by `capacity` events loses the next ones. It hears the lanes opened from now on.
+    /// A listener that falls behind by `capacity` events loses the next ones. It hears the lanes opened from
+    /// now on.
     pub(crate) fn listen(&self, capacity: usize) -> Events {
         let (sender, receiver) = sync_channel(capacity);
         let lost = Arc::new(AtomicU64::new(0));

@@ -50,8 +50,8 @@ const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
 /// What following zeros do to a checksum, as a matrix over bits: column `i` is what becomes of bit `i`.
 type Matrix = [u64; 64];
 
-/// One matrix for each power of two of bytes. `crc_fast::checksum_combine` finds them anew at each call, which takes
-/// 0.3 ms: as long as writing the piece.
+/// One matrix for each power of two of bytes. `crc_fast::checksum_combine` finds them anew at each call,
+/// which takes 0.3 ms: as long as writing the piece.
 static ZEROS: LazyLock<Vec<Matrix>> = LazyLock::new(|| {
     let byte = std::array::from_fn(|bit| {
         (0..8).fold(1 << bit, |sum: u64, _| (sum >> 1) ^ (POLYNOMIAL & (sum & 1).wrapping_neg()))

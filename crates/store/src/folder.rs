@@ -6,9 +6,10 @@
 //! | `<version>.part` | being written for the first time |
 //! | `<version>.free` | spare: held an entry once, will hold another |
 //!
-//! Files are renamed only after their bytes are written, so a process killed at any point leaves whole entries and
-//! spares. Files are used again instead of deleted: creating and unlinking them is what small entries cost most, and
-//! file systems slow down under it. Everything is inside `wavetank.store/`; nothing else is ever touched.
+//! Files are renamed only after their bytes are written, so a process killed at any point leaves whole
+//! entries and spares. Files are used again instead of deleted: creating and unlinking them is what small
+//! entries cost most, and file systems slow down under it. Everything is inside `wavetank.store/`; nothing
+//! else is ever touched.
 
 use std::any::Any;
 use std::io;
@@ -259,8 +260,8 @@ impl Folder {
         openat(self.shard(spare.shard), spare.name(), self.flags(), Mode::empty())
     }
 
-    /// Makes removals of a shard last before its files are written again: after a power cut a file must not be
-    /// found under its old entry's name with the new one's bytes in it.
+    /// Makes removals of a shard last before its files are written again: after a power cut a file must not
+    /// be found under its old entry's name with the new one's bytes in it.
     fn sync_removals(&self, shard: u8) -> Result<(), Errno> {
         if !self.manner.durable {
             return Ok(());
@@ -303,8 +304,8 @@ impl Folder {
         Ok(spare)
     }
 
-    /// How much longer than its entry of `len` bytes a file may stay. Under a limit nothing: entries that fill it
-    /// would take more than it in files.
+    /// How much longer than its entry of `len` bytes a file may stay. Under a limit nothing: entries that
+    /// fill it would take more than it in files.
     fn slack(&self, len: u64) -> u64 {
         if self.limit_bytes.is_some() { 0 } else { len / 4 }
     }

@@ -1,4 +1,4 @@
-//! Between a port's caller and the port: pieces wait until the device has room, completions until they are due.
+//! Before a port: pieces wait until the device has room for them, completions until they are due.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -43,7 +43,8 @@ pub(crate) fn check_format(path: &Path) -> io::Result<()> {
 pub(crate) fn shard_directories(path: &Path) -> io::Result<Vec<OwnedFd>> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let root = rustix::fs::open(path, flags, Mode::empty())?;
-    // ext4 spreads the subdirectories of a "top" directory over the disk; elsewhere this is refused, and no loss.
+    // ext4 spreads the subdirectories of a "top" directory over the disk; elsewhere this is refused, and no
+    // loss.
     if let Ok(attributes) = ioctl_getflags(&root) {
         let _ = ioctl_setflags(&root, attributes | IFlags::TOPDIR);
     }

@@ -23,8 +23,8 @@ const PAUSE: Duration = Duration::from_micros(200);
 
 /// One thread's operations.
 ///
-/// Operations begin in the order they are asked for; each is planned (its place, what makes room for it) when it
-/// begins, and as many are under way as the lane's depth allows.
+/// Operations begin in the order they are asked for; each is planned (its place, what makes room for it) when
+/// it begins, and as many are under way as the lane's depth allows.
 pub struct Lane {
     pub(crate) store: Arc<Store>,
     pub(crate) pipes: Pipes,

@@ -1,7 +1,8 @@
 //! The tier bookkeeping of a store: decisions under one short lock, never held across I/O.
 //!
-//! A hit does not take the lock: it leaves a note in a bounded queue, and whoever decides next reads the notes
-//! first. At one operation at a time the order of decisions is therefore exactly that of the operations.
+//! A hit does not take the lock: it leaves a note in a bounded queue, and whoever decides next reads the
+//! notes first. At one operation at a time the order of decisions is therefore exactly that of the
+//! operations.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,8 +52,8 @@ impl Ledger {
         book
     }
 
-    /// Finds a place for a new entry, which `make` builds for its slot. What is displaced is appended, in the order
-    /// in which it has to be carried out, also when there is no place.
+    /// Finds a place for a new entry, which `make` builds for its slot. What is displaced is appended, in the
+    /// order in which it has to be carried out, also when there is no place.
     pub(crate) fn admit(
         &self,
         resident: &Resident,
@@ -122,7 +123,8 @@ impl Ledger {
         there
     }
 
-    /// An entry that was promoted stays where it was. `false` when there is no room for it any more: it is forgotten.
+    /// An entry that was promoted stays where it was. `false` when there is no room for it any more: it is
+    /// forgotten.
     pub(crate) fn retreat(&self, entry: &Arc<Stored>, promoted: Promoted) -> bool {
         let mut book = self.book();
         if !book.holds(entry) {

@@ -1,8 +1,10 @@
-//! Bytes to store that no drive can shrink: incompressible, no two blocks alike, a function of seed and offset.
+//! Bytes to store that no drive can shrink: incompressible, no two blocks alike, a function of seed and
+//! offset.
 //!
-//! Every 4 KiB block starts eight xorshift64 generators (Marsaglia, 2003) from the seed and the block's number,
-//! so any part of an entry can be made again, in any order, without the parts before it. A pool of random bytes
-//! that is copied around would be faster and would deduplicate; this is fast enough (see records/).
+//! Every 4 KiB block starts eight xorshift64 generators (Marsaglia, 2003) from the seed and the block's
+//! number, so any part of an entry can be made again, in any order, without the parts before it. A pool of
+//! random bytes that is copied around would be faster and would deduplicate; this is fast enough (see
+//! records/).
 
 /// A block: the unit of uniqueness, and what deduplicating drives look at.
 const BLOCK: usize = 4096;

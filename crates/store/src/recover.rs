@@ -114,7 +114,8 @@ impl Scan<'_> {
         self.keep(header, filed)
     }
 
-    /// Keeps the later of two entries of one key: a process was killed between writing one and removing the other.
+    /// Keeps the later of two entries of one key: a process was killed between writing one and removing the
+    /// other.
     fn keep(&mut self, header: Header, filed: Arc<Filed>) -> io::Result<()> {
         let older = match self.latest.entry(header.key.clone()) {
             Slot::Vacant(free) => {

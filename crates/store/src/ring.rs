@@ -240,8 +240,8 @@ impl Port for RingPort {
         self.submit()?;
         self.drain(done);
         let until = deadline.unwrap_or_else(Instant::now);
-        // The kernel is asked once even if there is no time: it finishes some work only then. What it wakes us
-        // for may be the first of a piece's two requests, or a signal.
+        // The kernel is asked once even if there is no time: it finishes some work only then. What it wakes
+        // us for may be the first of a piece's two requests, or a signal.
         while done.len() == before && self.with_kernel() > 0 {
             self.wait(until)?;
             self.drain(done);

@@ -306,8 +306,8 @@ impl Lane {
         }
     }
 
-    /// The entry does not move up after all: the ledger, which has it above already, takes it back to where its
-    /// copy is. If its room there was given away meanwhile, it leaves the store once it is read.
+    /// The entry does not move up after all: the ledger, which has it above already, takes it back to where
+    /// its copy is. If its room there was given away meanwhile, it leaves the store once it is read.
     fn abandon_up(&mut self, index: usize, entry: &Arc<Stored>, (from, up): (TierId, Option<Up>)) {
         let Some(Up { to, keeps_below }) = up else { return };
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Failed { tier: to }, IoTimes::default());

@@ -114,8 +114,8 @@ impl Store {
         self.recovery
     }
 
-    /// Gives back what devices keep for later entries. Deleting files slows the file system down for minutes: not
-    /// while anything is measured.
+    /// Gives back what devices keep for later entries. Deleting files slows the file system down for minutes:
+    /// not while anything is measured.
     pub fn trim(&self) -> io::Result<()> {
         self.backends.iter().try_for_each(|backend| backend.trim())
     }

@@ -113,7 +113,8 @@ impl Transfer {
         self.failed.is_none() && self.issued < self.pieces
     }
 
-    /// A piece's bytes are here: they are summed and given to the caller. An error when they are the last and wrong.
+    /// A piece's bytes are here: they are summed and given to the caller. An error when they are the last and
+    /// wrong.
     pub(crate) fn arrived(&mut self, part: Part, bytes: &[u8]) -> io::Result<()> {
         if let Some(sums) = &mut self.sums {
             sums.add(part.index as usize, bytes);

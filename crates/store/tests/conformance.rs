@@ -1,8 +1,8 @@
-//! The same operations give the same decisions, line by line: on real bytes through `direct` at one operation at a
-//! time, through `null`, and in virtual time on the tier bookkeeping alone.
+//! The same operations give the same decisions, line by line: on real bytes through `direct` at one operation
+//! at a time, through `null`, and in virtual time on the tier bookkeeping alone.
 //!
-//! Broken by: skipping one demotion (asserted below), noting a hit after the next decision, publishing an entry before
-//! it has settled, a promotion that makes room after it is served.
+//! Broken by: skipping one demotion (asserted below), noting a hit after the next decision, publishing an
+//! entry before it has settled, a promotion that makes room after it is served.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,8 @@
-//! kill -9 at random points, again and again in one directory: what was acknowledged is there, nothing corrupt is served.
+//! kill -9 at random points, again and again in one directory: what was acknowledged is there, nothing
+//! corrupt is served.
 //!
-//! Broken by: naming a file before its bytes are written, using a file again before its old name is gone, serving an
-//! entry of an earlier process without checking it.
+//! Broken by: naming a file before its bytes are written, using a file again before its old name is gone,
+//! serving an entry of an earlier process without checking it.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

@@ -188,7 +188,8 @@ fn a_listener_that_sleeps_stops_nobody() {
     assert_eq!((events.take().count(), events.lost()), (10, 90));
 }
 
-/// Random operations of one lane on its own keys, all tiers shared, against a map. Errors may come from faults only.
+/// Random operations of one lane on its own keys, all tiers shared, against a map. Errors may come from
+/// faults only.
 fn storm(store: &Arc<Store>, seed: u64, faults: bool) -> u64 {
     let mut lane = store.lane(6).unwrap();
     let mut draw = seeded(seed, "storm");

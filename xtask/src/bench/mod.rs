@@ -1,5 +1,5 @@
-//! `bench NAME`: what the release build costs on fixed cases, beside the tools it is compared with. A new bench is
-//! one file and one row of [`BENCHES`].
+//! `bench NAME`: what the release build costs on fixed cases, beside the tools it is compared with. A new
+//! bench is one file and one row of [`BENCHES`].
 
 mod machine;
 pub(crate) mod measure;

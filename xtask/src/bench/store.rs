@@ -1,10 +1,11 @@
-//! `bench store`: entries through the store's `direct` backend beside `fio` on the same directory, pair by pair, and
-//! the memory tier beside a plain copy.
+//! `bench store`: entries through the store's `direct` backend beside `fio` on the same directory, pair by
+//! pair, and the memory tier beside a plain copy.
 //!
-//! fio runs as spec'd for like with like: io_uring, direct, registered buffers, one job, one file per entry, pieces of
-//! at most 1 MiB, as many in flight. Its write leaves out creating and preallocating files (its set-up phase) and makes
-//! no fresh bytes; ours includes both and a checksum. Every write of new files goes to a fresh directory; nothing is
-//! unlinked before the last pair of a size is measured. Neither side flushes.
+//! fio runs as spec'd for like with like: io_uring, direct, registered buffers, one job, one file per entry,
+//! pieces of at most 1 MiB, as many in flight. Its write leaves out creating and preallocating files (its
+//! set-up phase) and makes no fresh bytes; ours includes both and a checksum. Every write of new files goes
+//! to a fresh directory; nothing is unlinked before the last pair of a size is measured. Neither side
+//! flushes.
 
 mod fio;
 mod ours;
@@ -62,9 +63,9 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
         fs::remove_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
     }
     let method = format!(
-        "- {version}; file system: {}\n\nMedians of {} interleaved pairs of {} MiB each; spread is (most - least) / \
-         median of one program's runs; ratio is the median of ours / fio within a pair. CPU is that of the process \
-         with its kernel time, ours with payload and checksum.\n",
+        "- {version}; file system: {}\n\nMedians of {} interleaved pairs of {} MiB each; spread is \
+         (most - least) / median of one program's runs; ratio is the median of ours / fio within a pair. \
+         CPU is that of the process with its kernel time, ours with payload and checksum.\n",
         file_system(&place)?,
         options.reps,
         TOTAL / MIB,

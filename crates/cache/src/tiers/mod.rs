@@ -192,8 +192,8 @@ impl<P: Eviction> Tiers<P> {
         }
     }
 
-    /// Takes an entry that is in `tier` already, as after a restart. Nothing leaves for it: without room it is
-    /// not taken.
+    /// Takes an entry that is in `tier` already, as after a restart. Nothing leaves for it: without room it
+    /// is not taken.
     pub fn restore(&mut self, entry: &Resident, tier: TierId) -> Option<Slot> {
         let row = self.tier_mut(tier);
         let after = row.used_bytes.checked_add(entry.bytes)?;
@@ -259,8 +259,8 @@ impl<P: Eviction> Tiers<P> {
         Some(Promoted { from, to, keeps_below })
     }
 
-    /// `slot` could not be written where it was promoted to: it is again where it was, if there is room without
-    /// evicting anything; otherwise it is forgotten and the answer is `false`.
+    /// `slot` could not be written where it was promoted to: it is again where it was, if there is room
+    /// without evicting anything; otherwise it is forgotten and the answer is `false`.
     pub fn retreat(&mut self, slot: Slot, promoted: Promoted) -> bool {
         let Promoted { from, to, keeps_below } = promoted;
         self.withdraw(slot, to);

@@ -1,8 +1,8 @@
 //! `gpu_sim`: a GPU's memory without a GPU. The bytes are real, the time they take is modelled.
 //!
-//! It is `memory` behind `throttle`: each direction is a link shared by all threads, a piece holds it for its length over
-//! the bandwidth and is done the latency later. Entries made from a seed take room but no RAM: what is read of them is
-//! made again, so that a large GPU fits a small machine.
+//! It is `memory` behind `throttle`: each direction is a link shared by all threads, a piece holds it for its
+//! length over the bandwidth and is done the latency later. Entries made from a seed take room but no RAM:
+//! what is read of them is made again, so that a large GPU fits a small machine.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! `fault`: a device that fails now and then, the same way every time.
 //!
 //! Whether a call fails depends on the seed, the entry's key, the operation, the offset and how often that
-//! operation was asked for there before: not on timing, nor on which thread asks. Calls that fail do not reach
-//! the backend inside. How often each was asked for is remembered for every piece: this is for tests.
+//! operation was asked for there before: not on timing, nor on which thread asks. Calls that fail do not
+//! reach the backend inside. How often each was asked for is remembered for every piece: this is for tests.
 
 use std::io;
 use std::sync::Arc;

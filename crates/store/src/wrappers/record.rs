@@ -1,8 +1,8 @@
 //! `record`: every call on the backend inside as a [`Record`], for tests, recorders and replays.
 //!
-//! Records go to a bounded queue and never wait: when nobody takes them fast enough the newest are dropped and
-//! counted. With the option `file` a thread takes them and writes JSON lines; the last line says how many there
-//! were and how many were dropped.
+//! Records go to a bounded queue and never wait: when nobody takes them fast enough the newest are dropped
+//! and counted. With the option `file` a thread takes them and writes JSON lines; the last line says how
+//! many there were and how many were dropped.
 
 use std::fs::File;
 use std::io::{self, BufWriter};

@@ -1,8 +1,9 @@
 //! `throttle`: a slower device than there is. Pieces share one modelled link; completions wait for it.
 //!
-//! A piece handed over at `t` first takes its turn among the operations (`iops`), then the link for its bytes
-//! (`gbps`), then `latency_us` on its own. It completes when both the link and the real device are done, so the
-//! device's own time counts inside the modelled one. The link is shared by all ports of the backend.
+//! A piece handed over at `t` first takes its turn among the operations (`iops`), then the link for its
+//! bytes (`gbps`), then `latency_us` on its own. It completes when both the link and the real device are
+//! done, so the device's own time counts inside the modelled one. The link is shared by all ports of the
+//! backend.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

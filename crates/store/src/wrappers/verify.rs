@@ -1,7 +1,8 @@
 //! `verify`: entries that are read as a whole are compared with the checksum they were written with.
 //!
-//! Each reader's pieces are collected in the order they come back; the last one to arrive carries the verdict.
-//! An entry that is read only in part is not judged. Backends that keep no bytes fail every comparison.
+//! Each reader's pieces are collected in the order they come back; the last one to arrive carries the
+//! verdict. An entry that is read only in part is not judged. Backends that keep no bytes fail every
+//! comparison.
 
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

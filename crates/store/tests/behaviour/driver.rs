@@ -1,7 +1,8 @@
 //! Drives a port as a lane of the store does: windows of buffers, pieces in any order, a reap loop.
 //!
-//! It checks on the way what every port promises: each piece completes once, no more than `depth` are with the
-//! device, nothing is left over. A port that stops making progress fails the test instead of hanging it.
+//! It checks on the way what every port promises: each piece completes once, no more than `depth` are with
+//! the device, nothing is left over. A port that stops making progress fails the test instead of hanging
+//! it.
 
 use std::io;
 use std::sync::Arc;

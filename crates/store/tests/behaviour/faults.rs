@@ -1,4 +1,4 @@
-//! A backend that fails now and then, with `verify` on top: no wrong byte gets through, every error is told once.
+//! A backend that fails now and then, under `verify`: no wrong byte passes, every error is told once.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

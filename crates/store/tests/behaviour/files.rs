@@ -89,16 +89,48 @@ fn set_traps(shard: &Path, outside: &Path, entry: &Path) -> Vec<PathBuf> {
     traps.into_iter().map(|(path, _)| path).chain([secret, linked, linked_spare, folder]).collect()
 }
 
+/// Puts entries whose names are right, and damages each in its own way.
+fn damaged_entries(driver: &mut Driver, stage: &Stage) -> Vec<PathBuf> {
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [Damage; 8] = [
+        // The entry's length, its checksum, its version and the header's checksum.
+        |bytes| bytes[17] ^= 1,
+        |bytes| bytes[24] ^= 0x80,
+        |bytes| bytes[39] ^= 1,
+        |bytes| bytes[40] ^= 2,
+        // What is zero, and the key.
+        |bytes| bytes[4000] ^= 4,
+        |bytes| bytes[64] ^= 8,
+        |bytes| bytes.truncate(bytes.len() - 4096),
+        |bytes| bytes.truncate(4095),
+    ];
+    let paths = damages.iter().enumerate().map(|(n, damage)| {
+        let key = Key::from(format!("victim {n}").as_str());
+        driver.put(&key, &made(n as u64, 9000)).unwrap();
+        let name = format!("{:032x}-", key.hash());
+        let path =
+            files(stage).into_iter().find(|p| p.file_name().unwrap().to_str().unwrap().starts_with(&name));
+        let path = path.unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        damage(&mut bytes);
+        fs::write(&path, bytes).unwrap();
+        path
+    });
+    paths.collect()
+}
+
 #[test]
 fn what_is_not_ours_is_counted_and_left_alone() {
     for stage in Stage::every(filing) {
         let mut driver = stage.driver(2);
         let (key, bytes) = (Key::from("whole"), made(1, 100_000));
         driver.put(&key, &bytes).unwrap();
-        drop(driver);
         let entry = only_entry(&stage);
+        let damaged = damaged_entries(&mut driver, &stage);
+        drop(driver);
         let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let traps = set_traps(entry.parent().unwrap(), outside.path(), &entry);
+        let mut traps = set_traps(entry.parent().unwrap(), outside.path(), &entry);
+        traps.extend(damaged);
         let before: Vec<_> = traps.iter().map(|path| seen(path)).collect();
 
         let (backend, found, recovery) = stage.reopen();

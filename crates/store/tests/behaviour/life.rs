@@ -1,4 +1,4 @@
-//! An entry's life: readers outlast its removal, room comes back, only what was committed outlives the process.
+//! An entry's life: readers outlast its removal, room comes back, only what was committed survives.
 
 use std::collections::HashMap;
 use std::io;

@@ -33,8 +33,8 @@ pub(crate) fn skipped<T>(what: &str, why: &str) -> Option<T> {
     None
 }
 
-/// While this is held no process is started: one that is has the lock of every open store until it is running,
-/// and a store that was just closed could not be opened again.
+/// While this is held no process is started: a new one has the lock of every store that is open, for a moment
+/// even after it runs, and a store closed in that moment could not be opened again.
 pub(crate) fn no_forks() -> MutexGuard<'static, ()> {
     static FORKS: Mutex<()> = Mutex::new(());
     FORKS.lock().unwrap_or_else(PoisonError::into_inner)

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -56,13 +56,10 @@ impl Drop for Disk {
 }
 
 fn run(program: &str, args: &[&str]) -> Result<(), String> {
-    let mut command = Command::new(program);
-    command.args(args).stderr(Stdio::piped());
-    let child = {
+    let output = {
         let _alone = no_forks();
-        command.spawn().map_err(|e| format!("{program}: {e}"))?
+        Command::new(program).args(args).output().map_err(|e| format!("{program}: {e}"))?
     };
-    let output = child.wait_with_output().map_err(|e| format!("{program}: {e}"))?;
     let told = || format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim());
     if output.status.success() { Ok(()) } else { Err(told()) }
 }
@@ -128,7 +125,9 @@ fn a_store_that_found_no_room_to_begin_with_opens_later() {
         let ballast = disk.path().join("ballast");
         fs::create_dir_all(disk.path().join("wavetank.store")).unwrap();
         let mut file = File::create(&ballast).unwrap();
-        while io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
+        for chunk in [4096, 1024, 1] {
+            while io::Write::write_all(&mut file, &vec![1; chunk]).is_ok() {}
+        }
         assert!((stage.entry.open)(&site).is_err(), "{}: there is no room", stage.name);
         drop(file);
         fs::remove_file(&ballast).unwrap();

@@ -291,9 +291,8 @@ fn a_recording_is_written_to_its_file() {
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 201);
     let key = Key::new([0]).fingerprint();
-    let first = format!(
-        r#"{{"sequence":0,"operation":"create","key":"{key:016x}","offset":0,"bytes":100,"error":null,"device_ns":"#
-    );
+    let called = format!(r#"{{"sequence":0,"operation":"create","key":"{key:016x}","#);
+    let first = format!(r#"{called}"offset":0,"bytes":100,"error":null,"device_ns":"#);
     assert!(lines[0].starts_with(&first), "{}", lines[0]);
     assert_eq!(lines[200], r#"{"calls":200,"dropped":0}"#);
 }

@@ -17,7 +17,8 @@ pub(super) fn install() -> Result<String, String> {
     })
 }
 
-/// Reads or writes files of `size` bytes in `folder`; files that are not there are made first, outside the measurement.
+/// Reads or writes files of `size` bytes in `folder`; files that are not there are made first, outside the
+/// measurement.
 pub(super) fn run(way: &str, folder: &Path, size: u64, depth: usize) -> Result<Rate, String> {
     let files = TOTAL / size;
     let args = [
@@ -61,7 +62,8 @@ mod tests {
     #[test]
     fn a_report_is_read() {
         let report = r#"note: both iodepth >= 1
-            {"jobs":[{"read":{"io_bytes":2000,"bw_bytes":1000},"usr_cpu":10.0,"sys_cpu":15.0,"job_runtime":4000}]}"#;
+            {"jobs":[{"read":{"io_bytes":2000,"bw_bytes":1000},
+                      "usr_cpu":10.0,"sys_cpu":15.0,"job_runtime":4000}]}"#;
         assert_eq!(rate(report, "read"), Ok(Rate { bytes: 2000.0, seconds: 2.0, cpu_s: 1.0 }));
         assert!(rate("{}", "read").is_err() && rate("", "read").is_err());
     }

@@ -27,7 +27,7 @@ pub(super) const PHASES: [Phase; 3] = [
 ];
 
 pub(super) const HEAD: &str = "\
-| entry | in flight | phase | ours MB/s | spread | fio MB/s | spread | ratio | ours CPU s/GiB | fio CPU s/GiB |
+| entry | in flight | phase | ours MB/s | spread | fio MB/s | spread | ratio | ours CPU/GiB | fio CPU/GiB |
 |---:|---:|---|---:|---:|---:|---:|---:|---:|---:|
 ";
 
