@@ -93,7 +93,14 @@ pub(crate) enum Step {
     /// The new entry is there.
     Publish { entry: Arc<Stored>, tier: TierId },
     /// An entry is read, and on its way may move up.
-    Serve { reading: Reading, want: Want, up: Option<Up> },
+    Serve(Serve),
+}
+
+/// An entry that is read for a caller.
+pub(crate) struct Serve {
+    pub(crate) reading: Reading,
+    pub(crate) want: Want,
+    pub(crate) up: Option<Up>,
 }
 
 /// A move up on the way to a caller.
@@ -180,7 +187,7 @@ impl Job {
         let promoted = store.ledger.promote(&reading.0, &mut displaced);
         self.displace(store, displaced);
         let up = promoted.map(|promoted| Up { to: promoted.to, keeps_below: promoted.keeps_below });
-        self.steps.push_back(Step::Serve { reading, want, up });
+        self.steps.push_back(Step::Serve(Serve { reading, want, up }));
     }
 
     fn plan_remove(&mut self, store: &Store, key: &Key) {

@@ -8,14 +8,15 @@ use wavetank_cache::{Destination, Promoted, TierId};
 use wavetank_model::{IoTimes, StoreFact};
 
 use crate::backend::Held;
-use crate::index::{Reading, Stored};
-use crate::job::{Outcome, Step, Up};
+use crate::index::Stored;
+use crate::job::{Outcome, Serve, Step, Up};
 use crate::lane::Lane;
 use crate::ledger::Displaced;
 use crate::meter::Work;
-use crate::transfer::{Source, Target, Transfer, Want};
+use crate::transfer::{Source, Target, Transfer};
 
 /// What beginning a step comes to.
+#[expect(clippy::large_enum_variant, reason = "moved once per step")]
 enum Begun {
     /// It is over.
     Over,
@@ -80,7 +81,7 @@ impl Lane {
                 self.publish(index, entry, tier);
                 Begun::Over
             }
-            Step::Serve { reading, want, up } => self.begin_serve(index, reading, want, up, out_of_patience),
+            Step::Serve(serve) => self.begin_serve(index, serve, out_of_patience),
         }
     }
 
@@ -133,14 +134,8 @@ impl Lane {
         Ok(transfer)
     }
 
-    fn begin_serve(
-        &mut self,
-        index: usize,
-        reading: Reading,
-        want: Want,
-        up: Option<Up>,
-        out_of_patience: bool,
-    ) -> Begun {
+    fn begin_serve(&mut self, index: usize, serve: Serve, out_of_patience: bool) -> Begun {
+        let Serve { reading, want, up } = serve;
         let start = Instant::now();
         let entry = Arc::clone(&reading.0);
         let Some((tier, held)) = entry.fastest() else {
@@ -152,7 +147,7 @@ impl Lane {
             Some(up) => match self.pipes.port(up.to).create(&entry.as_new()) {
                 Ok(held) => Some(Target { tier: up.to, held }),
                 Err(e) if waits(&e) && !out_of_patience => {
-                    return Begun::Blocked(Step::Serve { reading, want, up: Some(up) });
+                    return Begun::Blocked(Step::Serve(Serve { reading, want, up: Some(up) }));
                 }
                 Err(_) => {
                     self.abandon_up(index, &entry, (tier, Some(up)));
@@ -166,7 +161,7 @@ impl Lane {
                 let source = Source::Tier { tier, held: opened };
                 let mut transfer = Transfer::new(entry, source, target, Some(want));
                 transfer.clock.worked(start);
-                Begun::Moving(Step::Serve { reading, want, up }, transfer)
+                Begun::Moving(Step::Serve(Serve { reading, want, up }), transfer)
             }
             Err(e) => {
                 if let Some(target) = target {
@@ -188,7 +183,7 @@ impl Lane {
             Step::Displace(Displaced { entry, from, to: Destination::Tier(to) }) => {
                 self.end_demotion(index, &entry, (from, to), transfer);
             }
-            Step::Serve { reading, up, .. } => self.end_serve(index, &reading.0, up, transfer),
+            Step::Serve(Serve { reading, up, .. }) => self.end_serve(index, &reading.0, up, transfer),
             _ => unreachable!("only these move bytes"),
         }
         self.step(index);

@@ -4,6 +4,8 @@
 //! Broken by: skipping one demotion (asserted below), noting a hit after the next decision, publishing an
 //! entry before it has settled, a promotion that makes room after it is served.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+
 use std::collections::HashMap;
 
 use rand::RngExt;

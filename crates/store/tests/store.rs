@@ -1,5 +1,7 @@
 //! The whole store against a plain map: several lanes, every tier, faults, and what is left afterwards.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
