@@ -1,7 +1,9 @@
 //! Every table of choices, for `wavetank list`.
 
+use wavetank_cache::eviction;
 use wavetank_model::{Described, Error, Result, accelerators, models};
 use wavetank_sim::{engines, queues, routers, timing};
+use wavetank_store::{backends, wrappers};
 use wavetank_trace::requests;
 
 use crate::{engine_args, router_args, sglang_args};
@@ -53,8 +55,10 @@ fn profile_rows() -> Vec<Choice> {
 
 /// Every kind, alphabetical.
 pub const KINDS: &[Kind] = &[
+    Kind { name: "backends", about: "what holds a tier's bytes", rows: || rows(backends::ALL) },
     Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(engine_args::KEYS) },
     Kind { name: "engines", about: "engine_type in the engine arguments", rows: || rows(engines::ALL) },
+    Kind { name: "eviction", about: "who leaves a full tier first", rows: || rows(eviction::ALL) },
     Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
     Kind { name: "gpus", about: "gpu in the engine arguments and of roofline", rows: gpu_rows },
     Kind { name: "models", about: "model in the engine arguments", rows: model_rows },
@@ -80,6 +84,7 @@ pub const KINDS: &[Kind] = &[
         about: "--timing, and timing in the engine arguments",
         rows: || rows(timing::ALL),
     },
+    Kind { name: "wrappers", about: "what goes around a backend", rows: || rows(wrappers::ALL) },
 ];
 
 /// The kind called `name`.

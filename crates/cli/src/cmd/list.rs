@@ -10,8 +10,8 @@ use crate::output;
 
 #[derive(Args)]
 pub(crate) struct Flags {
-    /// One kind only: engine-args, engines, formats, gpus, models, profiles,
-    /// queues, router-args, routers, sglang-args or timing.
+    /// One kind only: backends, engine-args, engines, eviction, formats, gpus, models, profiles,
+    /// queues, router-args, routers, sglang-args, timing or wrappers.
     kind: Option<String>,
     /// Say what each choice does.
     #[arg(short, long)]
