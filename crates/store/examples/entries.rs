@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let entries = (total.parse::<u64>()? / entry_bytes).max(1);
     let load = Load { entry_bytes, depth: depth.parse()?, entries };
     let site = Site { location: location.clone(), ..Site::default() };
-    let backend = (backends::backend(backend)?.open)(&site)?;
+    let backend = backends::open(backend, &site)?;
     let tier = Tier {
         backend,
         capacity_bytes: None,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::{result, sys};
 use wavetank_model::ErrorKind;
 use wavetank_store::backend::{Backend, Completion, Held, NewEntry, Piece, Port};
-use wavetank_store::backends::{Site, backend};
+use wavetank_store::backends::{self, Site};
 use wavetank_store::buffer::{Buffer, PIECE, Region};
 use wavetank_store::{Key, payload};
 
@@ -67,7 +67,7 @@ fn main() -> Outcome {
 
 fn open(location: &str, capacity_bytes: Option<u64>) -> wavetank_model::Result<Arc<dyn Backend>> {
     let site = Site { location: location.to_owned(), capacity_bytes, ..Site::default() };
-    (backend("cuda")?.open)(&site)
+    backends::open("cuda", &site)
 }
 
 /// What is said, and that none of it is a panic.

@@ -27,6 +27,17 @@ impl Options {
         Ok(self.given(name)?.unwrap_or(default))
     }
 
+    /// The option `name` as one of the `known` words; the first unless given.
+    pub fn choice<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<T> {
+        let word = self.get(name).map_or(known[0].0, String::as_str);
+        let found = known.iter().find(|(other, _)| *other == word);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+            Error::usage(format!("option {name}: unknown \"{word}\""))
+                .hint(format!("known: {}", words.join(", ")))
+        })
+    }
+
     /// The option `name` as a number above zero, if it was given.
     pub fn above_zero(&self, name: &str) -> Result<Option<f64>> {
         match self.given::<f64>(name)? {

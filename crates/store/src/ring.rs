@@ -63,13 +63,15 @@ impl RingPort {
         folder: Arc<Folder>,
         region: &Arc<Region>,
         depth: usize,
+        wanted: Buffers,
     ) -> io::Result<(Self, Buffers)> {
         let depth = depth.max(1);
         let ring = build_ring((2 * depth).next_power_of_two() as u32)?;
-        let (base, len) = region.span();
-        let memory = [libc::iovec { iov_base: base.cast(), iov_len: len }];
+        let (start, len) = region.span();
+        let memory = [libc::iovec { iov_base: start.cast(), iov_len: len }];
         // SAFETY: the region is kept alive by this port, which drains the ring before it goes.
-        let fixed = unsafe { ring.submitter().register_buffers(&memory) }.is_ok();
+        let register = || unsafe { ring.submitter().register_buffers(&memory) }.is_ok();
+        let fixed = wanted == Buffers::Registered && register();
         let buffers = if fixed { Buffers::Registered } else { Buffers::Plain };
         let port = Self {
             ring,

@@ -33,7 +33,7 @@ struct May {
 
 fn open(directory: &Path) -> Arc<Store> {
     let site = Site { location: directory.display().to_string(), ..Site::default() };
-    let backend = (backends::backend("direct").unwrap().open)(&site).unwrap();
+    let backend = backends::open("direct", &site).unwrap();
     let eviction = (eviction::policy("lru").unwrap().build)(&eviction::Settings::default()).unwrap();
     Store::open(vec![Tier { backend, capacity_bytes: None, eviction }], Rules::default()).unwrap()
 }

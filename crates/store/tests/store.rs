@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rand::RngExt;
 use wavetank_cache::{Promotion, Refusal, Rules, WritePolicy, eviction};
 use wavetank_model::{StoreFact, seeded};
-use wavetank_store::backend::{Backend, Recovery};
+use wavetank_store::backend::{Backend, Location, Recovery};
 use wavetank_store::backends::{self, Site};
 use wavetank_store::meter::Work;
 use wavetank_store::wrappers;
@@ -20,9 +20,10 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
 fn backend(name: &str, place: &tempfile::TempDir, capacity: Option<u64>) -> Arc<dyn Backend> {
-    let site =
-        Site { location: place.path().display().to_string(), capacity_bytes: capacity, ..Site::default() };
-    (backends::backend(name).unwrap().open)(&site).unwrap()
+    let files = backends::backend(name).unwrap().caps.location == Location::Directory;
+    let location = if files { place.path().display().to_string() } else { String::new() };
+    let site = Site { location, capacity_bytes: capacity, ..Site::default() };
+    backends::open(name, &site).unwrap()
 }
 
 fn tier(backend: Arc<dyn Backend>, capacity_bytes: Option<u64>) -> Tier {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wavetank_model::{Error, Result};
+use wavetank_model::Result;
 
 use super::{Entry, Site};
 use crate::backend::{Backend, Caps, Found, Location, Port, Recovery};
@@ -20,6 +20,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "files past the page cache: O_DIRECT through io_uring",
     caps: Caps { keeps_bytes: true, survives: true, location: Location::Directory },
     options: &[
+        ("buffers", "registered with the kernel, or plain; registered where the limit allows unless given"),
         ("durable", "true: an entry is written when it would survive a power cut; false unless given"),
         ("engine", "io_uring, or threads for pread and pwrite; io_uring where it works unless given"),
     ],
@@ -29,6 +30,7 @@ pub(super) const ENTRY: Entry = Entry {
 struct Direct {
     folder: Arc<Folder>,
     engine: Engine,
+    buffers: Buffers,
     notes: Mutex<Vec<String>>,
 }
 
@@ -39,19 +41,14 @@ enum Engine {
 }
 
 fn open(site: &Site) -> Result<Arc<dyn Backend>> {
-    let engine = match site.options.get("engine").map(String::as_str) {
-        None | Some("io_uring") => Engine::Ring,
-        Some("threads") => Engine::Threads,
-        Some(other) => {
-            return Err(
-                Error::usage(format!("option engine: unknown \"{other}\"")).hint("known: io_uring, threads")
-            );
-        }
-    };
+    let engine =
+        site.options.choice("engine", &[("io_uring", Engine::Ring), ("threads", Engine::Threads)])?;
+    let known = [("registered", Buffers::Registered), ("plain", Buffers::Plain)];
+    let buffers = site.options.choice("buffers", &known)?;
     let manner = Manner { direct: true, durable: site.option("durable", false)? };
     let folder = Folder::open(Path::new(&site.location), manner, site.capacity_bytes)?;
     folder.check_direct()?;
-    Ok(Arc::new(Direct { folder, engine, notes: Mutex::default() }))
+    Ok(Arc::new(Direct { folder, engine, buffers, notes: Mutex::default() }))
 }
 
 impl Direct {
@@ -73,9 +70,9 @@ impl Backend for Direct {
         if self.engine == Engine::Threads {
             return self.threads(depth);
         }
-        match RingPort::new(Arc::clone(&self.folder), region, depth) {
+        match RingPort::new(Arc::clone(&self.folder), region, depth, self.buffers) {
             Ok((port, buffers)) => {
-                if buffers == Buffers::Plain {
+                if buffers != self.buffers {
                     self.note(
                         "direct: buffers are not registered (memory-lock limit): more CPU per byte".into(),
                     );

@@ -9,9 +9,9 @@ mod null;
 
 use std::sync::Arc;
 
-use wavetank_model::{Described, Result, find};
+use wavetank_model::{Described, Error, Result, find};
 
-use crate::backend::{Backend, Caps};
+use crate::backend::{Backend, Caps, Location};
 use crate::options::Options;
 
 /// A row of the table.
@@ -25,8 +25,8 @@ pub struct Entry {
     pub caps: Caps,
     /// The options it takes besides `capacity`, with a line each.
     pub options: &'static [(&'static str, &'static str)],
-    /// Opens one.
-    pub open: fn(&Site) -> Result<Arc<dyn Backend>>,
+    /// Opens one at a site that was checked.
+    open: fn(&Site) -> Result<Arc<dyn Backend>>,
 }
 
 impl Described for Entry {
@@ -63,4 +63,42 @@ pub const ALL: &[Entry] =
 /// The backend called `name`.
 pub fn backend(name: &str) -> Result<&'static Entry> {
     find("backend", ALL, name)
+}
+
+/// Opens a backend; what it does not take is refused here.
+pub fn open(name: &str, site: &Site) -> Result<Arc<dyn Backend>> {
+    let entry = backend(name)?;
+    site.options.only(name, entry.options)?;
+    match (entry.caps.location, site.location.is_empty()) {
+        (Location::Directory, true) => Err(Error::usage(format!("{name}: no directory is given"))),
+        (Location::Url, true) => Err(Error::usage(format!("{name}: no address is given"))),
+        (Location::None, false) => {
+            Err(Error::usage(format!("{name} takes no location, not \"{}\"", site.location)))
+        }
+        _ => (entry.open)(site),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_backend_does_not_take_is_refused() {
+        let refusal = |name: &str, location: &str, options: &[(&str, &str)]| {
+            let options = options.iter().copied().collect();
+            let site = Site { location: location.to_owned(), capacity_bytes: Some(1 << 20), options };
+            open(name, &site).err().map(|e| e.to_string()).unwrap_or_default()
+        };
+        assert_eq!(refusal("memory", "", &[]), "");
+        assert_eq!(refusal("direct", "", &[]), "direct: no directory is given");
+        assert_eq!(refusal("memory", "/tmp", &[]), "memory takes no location, not \"/tmp\"");
+        assert_eq!(
+            refusal("memory", "", &[("blok", "4096")]),
+            "memory has no option \"blok\"\nhint: known: block"
+        );
+        assert!(
+            refusal("direkt", "", &[]).starts_with("unknown backend \"direkt\"\nhint: known: buffered, ")
+        );
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wavetank_store::Key;
 use wavetank_store::backend::{Backend, NewEntry};
-use wavetank_store::backends::{Site, backend};
+use wavetank_store::backends::{self, Site};
 use wavetank_store::wrappers::fault::{self, Faults, Injected, KINDS, Kind};
 use wavetank_store::wrappers::verify;
 
@@ -128,7 +128,7 @@ fn all_faults_at_once_leave_a_backend_that_works() {
 fn the_seed_alone_decides_what_fails() {
     let kinds = KINDS.map(|(kind, _)| kind);
     let failures = |seed, depth, order| {
-        let memory = (backend("memory").unwrap().open)(&Site::default()).unwrap();
+        let memory = backends::open("memory", &Site::default()).unwrap();
         let (backend, injected) = faulty(memory, &kinds, seed);
         let mut failures = live_all(&backend, depth, order);
         failures.sort_by_key(|(n, failure)| (*n, format!("{failure:?}")));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use wavetank_store::Key;
 use wavetank_store::backend::{Held, NewEntry};
-use wavetank_store::backends::Site;
+use wavetank_store::backends::{self, Site};
 
 use crate::driver::{Driver, made};
 use crate::stage::{Stage, filing};
@@ -157,7 +157,7 @@ fn what_is_not_ours_is_counted_and_left_alone() {
 fn a_second_handle_is_refused() {
     for stage in Stage::every(filing) {
         let first = stage.open();
-        let refusal = (stage.entry.open)(&stage.site).err().unwrap().to_string();
+        let refusal = backends::open(stage.entry.name, &stage.site).err().unwrap().to_string();
         assert!(refusal.contains("another process uses this store"), "{refusal}");
         drop(first);
         stage.open();

@@ -10,8 +10,11 @@ use wavetank_store::backends::{self, Entry, Site};
 use crate::driver::Driver;
 
 /// Other ways to run a row of the table, besides its defaults.
-const VARIANTS: &[(&str, &[(&str, &str)])] =
-    &[("buffered", &[("durable", "false"), ("forget", "true")]), ("direct", &[("engine", "threads")])];
+const VARIANTS: &[(&str, &[(&str, &str)])] = &[
+    ("buffered", &[("durable", "false"), ("forget", "true")]),
+    ("direct", &[("buffers", "plain"), ("durable", "true")]),
+    ("direct", &[("engine", "threads")]),
+];
 
 /// Where `entry` can be tried on this machine; nothing, with a printed reason, where it cannot.
 pub(crate) fn site_for(entry: &Entry) -> Option<Site> {
@@ -54,7 +57,7 @@ impl Stage {
         let name =
             options.iter().fold(entry.name.to_owned(), |name, (key, value)| format!("{name} {key}={value}"));
         let stage = Self { entry, site, name };
-        match (entry.open)(&stage.site) {
+        match backends::open(entry.name, &stage.site) {
             Ok(_) => Some(stage),
             Err(e) if e.to_string().contains("O_DIRECT") => skipped(&stage.name, &e.to_string()),
             Err(e) => panic!("{}: {e}", stage.name),
@@ -81,7 +84,7 @@ impl Stage {
 
     pub(crate) fn open_at(&self, site: &Site) -> Arc<dyn Backend> {
         let _quiet = no_forks();
-        (self.entry.open)(site).unwrap_or_else(|e| panic!("{}: {e}", self.name))
+        backends::open(self.entry.name, site).unwrap_or_else(|e| panic!("{}: {e}", self.name))
     }
 
     /// A backend with what an earlier process left, in the order of versions.

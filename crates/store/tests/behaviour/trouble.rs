@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use wavetank_store::Key;
 use wavetank_store::backend::Held;
-use wavetank_store::backends::Site;
+use wavetank_store::backends::{self, Site};
 
 use crate::driver::{Driver, Order, made};
 use crate::stage::{Stage, filing, no_forks, skipped};
@@ -128,7 +128,7 @@ fn a_store_that_found_no_room_to_begin_with_opens_later() {
         for chunk in [4096, 1024, 1] {
             while io::Write::write_all(&mut file, &vec![1; chunk]).is_ok() {}
         }
-        assert!((stage.entry.open)(&site).is_err(), "{}: there is no room", stage.name);
+        assert!(backends::open(stage.entry.name, &site).is_err(), "{}: there is no room", stage.name);
         drop(file);
         fs::remove_file(&ballast).unwrap();
         let mut driver = Driver::new(&stage.open_at(&site), 2);

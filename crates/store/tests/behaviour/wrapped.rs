@@ -16,7 +16,7 @@ use crate::driver::{Driver, Order, Outcome, made, reads};
 use crate::stage::{Stage, filing, keeping, surviving};
 
 fn memory() -> Arc<dyn Backend> {
-    (backends::backend("memory").unwrap().open)(&Site::default()).unwrap()
+    backends::open("memory", &Site::default()).unwrap()
 }
 
 /// Every row of the table in every order.

@@ -59,7 +59,7 @@ pub(super) fn memory(reps: usize) -> Result<String, String> {
         "| memory tier, 16 MiB entries | ours GB/s | plain copy GB/s | ratio |\n|---|---:|---:|---:|\n"
             .to_owned();
     let (mut reads, mut copies, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    let mut entries = Entries::start("memory", Path::new("-"), 16 * MIB, 4, 1024 * MIB)?;
+    let mut entries = Entries::start("memory", Path::new(""), 16 * MIB, 4, 1024 * MIB)?;
     entries.run("write")?;
     for _ in 0..reps {
         let (ours, plain) = (entries.run("read")?.mb_per_s(), entries.run("copy")?.mb_per_s());
