@@ -4,6 +4,8 @@ mod buffered;
 mod direct;
 mod memory;
 mod null;
+mod object;
+mod redis;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,7 +58,8 @@ impl Site {
 }
 
 /// Every backend, alphabetical. `wavetank list backends` prints this table.
-pub const ALL: &[Entry] = &[buffered::ENTRY, direct::ENTRY, memory::ENTRY, null::ENTRY];
+pub const ALL: &[Entry] =
+    &[buffered::ENTRY, direct::ENTRY, memory::ENTRY, null::ENTRY, object::ENTRY, redis::ENTRY];
 
 /// The backend called `name`.
 pub fn backend(name: &str) -> Result<&'static Entry> {
