@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::process::{self, cargo};
 use crate::tally::Tally;
-use crate::{Failure, no_arguments, parity, tidy};
+use crate::{Failure, no_arguments, parity, peers, tidy};
 
 /// One check. It adds the tests it ran to the tally.
 struct Step {
@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: |_| process::run(&mut clippy()) },
     Step { name: "docs", run: |_| process::run(&mut docs()) },
     Step { name: "tidy", run: |_| tidy::check_repository() },
+    Step { name: "peers", run: |_| peers::install() },
     Step { name: "tests", run: tests },
     Step { name: "parity", run: parity::run },
 ];
@@ -59,7 +60,7 @@ fn docs() -> Command {
 }
 
 fn tests(tally: &mut Tally) -> Result<(), String> {
-    process::run_seen(&mut cargo(&["test", "--workspace"]), |line| {
+    process::run_seen(peers::require(&mut cargo(&["test", "--workspace"]))?, |line| {
         if let Some(counts) = Tally::of_cargo_test(line) {
             *tally += counts;
         }

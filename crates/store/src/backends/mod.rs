@@ -6,6 +6,8 @@ mod direct;
 mod gpu_sim;
 mod memory;
 mod null;
+mod object;
+mod redis;
 
 use std::sync::Arc;
 
@@ -57,8 +59,16 @@ impl Site {
 }
 
 /// Every backend, alphabetical. `wavetank list backends` prints this table.
-pub const ALL: &[Entry] =
-    &[buffered::ENTRY, cuda::ENTRY, direct::ENTRY, gpu_sim::ENTRY, memory::ENTRY, null::ENTRY];
+pub const ALL: &[Entry] = &[
+    buffered::ENTRY,
+    cuda::ENTRY,
+    direct::ENTRY,
+    gpu_sim::ENTRY,
+    memory::ENTRY,
+    null::ENTRY,
+    object::ENTRY,
+    redis::ENTRY,
+];
 
 /// The backend called `name`.
 pub fn backend(name: &str) -> Result<&'static Entry> {

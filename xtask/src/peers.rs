@@ -1,0 +1,87 @@
+//! The peers step of `ci`: the servers that tests talk to, from the package registries this machine knows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::{self, target_dir, text_of};
+use crate::{Failure, no_arguments};
+
+/// An S3 server. Its `server` extra brings every service of AWS, which takes four times as long to install.
+const MOTO: &[&str] = &["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"];
+/// What was installed, inside its virtual environment.
+const INSTALLED: &str = "installed.txt";
+
+/// The chore: only that step.
+pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
+    no_arguments(args)?;
+    Ok(install()?)
+}
+
+/// Makes sure that all of them are here.
+pub(crate) fn install() -> Result<(), String> {
+    redis()?;
+    moto(&moto_folder(), MOTO)
+}
+
+/// Makes tests fail where a peer is missing, instead of being skipped, and says where they are.
+pub(crate) fn require(command: &mut Command) -> Result<&mut Command, String> {
+    let server = std::path::absolute(moto_folder().join("bin/moto_server")).map_err(|e| e.to_string())?;
+    Ok(command.env("WAVETANK_REQUIRE_PEERS", "1").env("WAVETANK_MOTO_SERVER", server))
+}
+
+fn moto_folder() -> PathBuf {
+    target_dir().join("peers/moto")
+}
+
+fn redis() -> Result<(), String> {
+    if let Ok(version) = text_of("redis-server", &["--version"]) {
+        println!("{version}");
+        return Ok(());
+    }
+    if text_of("id", &["-u"])? != "0" {
+        return Err("redis-server is missing; as root: apt-get install redis-server".to_owned());
+    }
+    for words in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends", "redis-server"]]
+    {
+        process::run(Command::new("apt-get").args(words).env("DEBIAN_FRONTEND", "noninteractive"))?;
+    }
+    Ok(())
+}
+
+/// Fills a virtual environment unless it has just these packages.
+fn moto(folder: &Path, packages: &[&str]) -> Result<(), String> {
+    let wanted = packages.join("\n");
+    let mark = folder.join(INSTALLED);
+    if fs::read_to_string(&mark).is_ok_and(|found| found == wanted) {
+        println!("{}: {}", folder.display(), packages.join(", "));
+        return Ok(());
+    }
+    process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+    let mut pip = Command::new(folder.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
+    process::run(&mut pip)?;
+    // Last, so that what was interrupted is done again.
+    fs::write(&mark, wanted).map_err(|e| format!("{}: {e}", mark.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_installed_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(INSTALLED), "a==1\nb==2").unwrap();
+        assert_eq!(moto(folder.path(), &["a==1", "b==2"]), Ok(()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn tests_are_told_where_the_server_is() {
+        let mut command = Command::new("cargo");
+        require(&mut command).unwrap();
+        let place = command.get_envs().find(|(name, _)| *name == "WAVETANK_MOTO_SERVER").unwrap().1.unwrap();
+        assert!(Path::new(place).is_absolute() && Path::new(place).ends_with("peers/moto/bin/moto_server"));
+    }
+}
