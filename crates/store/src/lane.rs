@@ -131,6 +131,7 @@ impl Lane {
         let deadline = if self.done.is_empty() { deadline } else { None };
         match self.pipes.reap(deadline) {
             Ok(mut done) => {
+                self.keep_busy();
                 for completion in done.drain(..) {
                     self.completed(completion);
                 }
@@ -143,6 +144,19 @@ impl Lane {
         if !self.pipes.is_busy() && !self.blocked.is_empty() && self.done.is_empty() {
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Gives devices what is at hand before their completions are looked at, which may take a while.
+    fn keep_busy(&mut self) {
+        self.send_ready();
+        while self.feeding.is_empty()
+            && !self.pipes.is_full()
+            && matches!(self.asked.front(), Some((_, _, Request::Get { .. })))
+            && self.begin_next()
+        {
+            self.feed();
+        }
+        self.pipes.flush();
     }
 
     fn send_ready(&mut self) {
@@ -166,6 +180,7 @@ impl Lane {
     /// Plans the next operation asked for. `false` when there is none.
     fn begin_next(&mut self) -> bool {
         let Some((op, asked, request)) = self.asked.pop_front() else { return false };
+        self.pipes.flush();
         if let Some(refused) = refuse(op, asked, &request) {
             self.done.push_back(refused);
             return true;

@@ -23,6 +23,8 @@ pub(crate) struct Pipes {
     depth: usize,
     in_flight: usize,
     ready: VecDeque<Made>,
+    /// Pieces were queued since the last [`Self::flush`].
+    unsent: bool,
     done: Vec<Completion>,
 }
 
@@ -69,7 +71,7 @@ impl Tag {
 
 impl Pipes {
     pub(crate) fn new(ports: Vec<Box<dyn Port>>, region: Arc<Region>, depth: usize) -> Self {
-        Self { ports, region, depth, in_flight: 0, ready: VecDeque::new(), done: Vec::new() }
+        Self { ports, region, depth, in_flight: 0, ready: VecDeque::new(), unsent: false, done: Vec::new() }
     }
 
     /// How many buffers a lane of `depth` needs.
@@ -86,7 +88,8 @@ impl Pipes {
         self.in_flight > 0
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether as many pieces as may be are with devices.
+    pub(crate) fn is_full(&self) -> bool {
         self.in_flight >= self.depth
     }
 
@@ -103,8 +106,10 @@ impl Pipes {
             transfer.clock.sent();
             self.in_flight += 1;
             self.ports[usize::from(*tier)].read(held, piece, buffer);
+            self.unsent = true;
             return Fed::Begun;
         }
+        self.flush();
         let start = Instant::now();
         if let Source::Payload(payload) = &transfer.source {
             payload.fill(part.offset, &mut buffer.payload_mut()[..part.len]);
@@ -129,9 +134,17 @@ impl Pipes {
         self.in_flight += 1;
         transfer.clock.worked(start);
         transfer.clock.sent();
-        // At once, so that the device works while the next piece is made; what it does not take now it gets
-        // with the next completions.
-        let _ = port.submit();
+        self.unsent = true;
+    }
+
+    /// Hands over what was queued, so that devices work while this thread does something else. What they do not
+    /// take now they get with the next completions.
+    pub(crate) fn flush(&mut self) {
+        if std::mem::take(&mut self.unsent) {
+            for port in &mut self.ports {
+                let _ = port.submit();
+            }
+        }
     }
 
     /// The next piece that was made ahead and may go to its device now.
@@ -145,6 +158,7 @@ impl Pipes {
     /// Takes what is done; waits for something until `deadline`, if given.
     pub(crate) fn reap(&mut self, deadline: Option<Instant>) -> io::Result<Vec<Completion>> {
         let mut done = std::mem::take(&mut self.done);
+        self.unsent = false;
         loop {
             let busy = self.ports.iter().filter(|port| port.in_flight() > 0).count();
             for port in self.ports.iter_mut().filter(|port| port.in_flight() > 0) {

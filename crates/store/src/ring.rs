@@ -105,6 +105,19 @@ impl RingPort {
         self.pending[index] = Some(Pending { token, buffer, _held, requests, error: None, submitted });
     }
 
+    /// Fills the submission queue with what may be with the kernel; `true` when there was something.
+    fn push_waiting(&mut self) -> bool {
+        let room = self.depth - self.with_kernel();
+        let count = room.min(self.waiting.len());
+        let now = Instant::now();
+        for _ in 0..count {
+            if let Some(waiting) = self.waiting.pop_front() {
+                self.push(waiting, now);
+            }
+        }
+        count > 0
+    }
+
     fn with_kernel(&self) -> usize {
         self.pending.len() - self.vacant.len()
     }
@@ -224,14 +237,7 @@ impl Port for RingPort {
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        let now = Instant::now();
-        let mut pushed = false;
-        while self.with_kernel() < self.depth {
-            let Some(waiting) = self.waiting.pop_front() else { break };
-            self.push(waiting, now);
-            pushed = true;
-        }
-        if pushed {
+        if self.push_waiting() {
             self.ring.submit()?;
         }
         Ok(())
@@ -239,7 +245,8 @@ impl Port for RingPort {
 
     fn reap(&mut self, deadline: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
         let before = done.len();
-        self.submit()?;
+        // Waiting hands them over too: one call of the kernel instead of two.
+        self.push_waiting();
         self.drain(done);
         let until = deadline.unwrap_or_else(Instant::now);
         // The kernel is asked once even if there is no time: it finishes some work only then. What it wakes
@@ -251,7 +258,11 @@ impl Port for RingPort {
                 break;
             }
         }
-        self.submit()
+        self.push_waiting();
+        if !self.ring.submission().is_empty() {
+            self.ring.submit()?;
+        }
+        Ok(())
     }
 
     fn in_flight(&self) -> usize {

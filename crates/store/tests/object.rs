@@ -5,73 +5,24 @@ mod peers;
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use peers::{Lane, Peer, all, check_life, free_port, installed, open, recovered, refusal, seeded, site};
+use peers::server::{S3, free_port, moto, moto_command, s3, site};
+use peers::{Lane, all, check_life, open, recovered, refusal, seeded};
 use tempfile::NamedTempFile;
 use wavetank_store::Key;
-use wavetank_store::backends::Site;
 use wavetank_store::buffer::PIECE;
 
 const MIB: u64 = PIECE as u64;
-const SECRET: &str = "hunter2hunter2hunter2";
 
-/// A server with a bucket, and who may use it.
-struct S3 {
-    peer: Peer,
-    credentials: NamedTempFile,
+/// What is in the bucket.
+trait Bucket {
+    fn keys(&self) -> Vec<String>;
+    fn uploads(&self) -> usize;
 }
 
-type Variables = &'static [(&'static str, &'static str)];
-
-fn command(program: PathBuf, environment: Variables) -> impl Fn(u16, &Path) -> Command {
-    move |port, _| {
-        let mut command = Command::new(&program);
-        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).envs(environment.iter().copied());
-        command
-    }
-}
-
-fn moto() -> Option<PathBuf> {
-    installed("moto_server", std::env::var_os("WAVETANK_MOTO_SERVER").map(Into::into))
-}
-
-fn server(environment: Variables) -> Option<S3> {
-    let peer = Peer::start(command(moto()?, environment));
-    let s3 = S3 { peer, credentials: NamedTempFile::new().unwrap() };
-    let text = format!("[default]\naws_access_key_id = somebody\naws_secret_access_key = {SECRET}\n");
-    std::fs::write(s3.credentials.path(), text).unwrap();
-    assert!(s3.tell("PUT", "/bucket", "").contains(" 200 "));
-    Some(s3)
-}
-
-impl S3 {
-    fn at(&self, location: &str) -> Site {
-        let endpoint = format!("http://127.0.0.1:{}", self.peer.port);
-        self.at_endpoint(location, &endpoint)
-    }
-
-    fn at_endpoint(&self, location: &str, endpoint: &str) -> Site {
-        let credentials = self.credentials.path().to_str().unwrap();
-        let options = [("endpoint", endpoint), ("credentials_file", credentials), ("timeout_s", "3")];
-        site(location.to_owned(), &options)
-    }
-
-    /// Sends a request without a signature, which this server does not need, and gives the whole answer.
-    fn tell(&self, method: &str, path: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(self.peer.address()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let length = body.len();
-        let head = format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n");
-        stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        String::from_utf8_lossy(&answer).into_owned()
-    }
-
+impl Bucket for S3 {
     fn keys(&self) -> Vec<String> {
         let list = self.tell("GET", "/bucket?list-type=2", "");
         let fields = list.split("<Key>").skip(1);
@@ -85,7 +36,7 @@ impl S3 {
 
 #[test]
 fn entries_live_and_leave_nothing_behind() {
-    let Some(s3) = server(&[]) else { return };
+    let Some(s3) = s3(&[]) else { return };
     let like_ours = format!("{:032x}-{:016x}.kv", 1, 1);
     let foreign = ["a/b/notes.txt".to_owned(), format!("a/b/deeper/{like_ours}"), format!("a/b/{like_ours}")];
     for name in foreign.iter().map(String::as_str).chain(["a/bb/other", "other"]) {
@@ -98,7 +49,7 @@ fn entries_live_and_leave_nothing_behind() {
 
 #[test]
 fn an_upload_is_seen_when_it_is_committed_and_ended_when_it_is_not() {
-    let Some(s3) = server(&[]) else { return };
+    let Some(s3) = s3(&[]) else { return };
     let backend = open("object", &s3.at("s3://bucket"));
     let mut lane = Lane::new(&backend);
     let payload = seeded(1, 8 * MIB);
@@ -123,7 +74,7 @@ fn an_upload_is_seen_when_it_is_committed_and_ended_when_it_is_not() {
 
 #[test]
 fn damage_is_counted_and_never_served() {
-    let Some(s3) = server(&[]) else { return };
+    let Some(s3) = s3(&[]) else { return };
     let backend = open("object", &s3.at("s3://bucket/p"));
     let mut lane = Lane::new(&backend);
     let whole = lane.put(&Key::from("whole"), &seeded(1, 5000)).unwrap();
@@ -147,7 +98,7 @@ fn damage_is_counted_and_never_served() {
 
 #[test]
 fn what_is_wrong_is_said_without_secrets() {
-    let Some(s3) = server(&[("INITIAL_NO_AUTH_ACTION_COUNT", "1")]) else { return };
+    let Some(s3) = s3(&[("INITIAL_NO_AUTH_ACTION_COUNT", "1")]) else { return };
     let told = refusal("object", &s3.at("s3://bucket"));
     assert!(told.starts_with("s3://bucket/: access denied (403"), "{told}");
     assert!(!told.contains("hunter2") && !told.contains("somebody"), "{told}");
@@ -160,14 +111,14 @@ fn what_is_wrong_is_said_without_secrets() {
 
 #[test]
 fn a_bucket_that_is_not_there_is_named() {
-    let Some(s3) = server(&[]) else { return };
+    let Some(s3) = s3(&[]) else { return };
     let told = refusal("object", &s3.at("s3://absent/a"));
     assert!(told.starts_with("s3://absent/a: not found (404 NoSuchBucket)"), "{told}");
 }
 
 #[test]
 fn a_server_that_goes_away_is_an_error_and_one_that_comes_back_is_used() {
-    let Some(s3) = server(&[]) else { return };
+    let Some(s3) = s3(&[]) else { return };
     let backend = open("object", &s3.at("s3://bucket"));
     let mut lane = Lane::new(&backend);
     let held = lane.put(&Key::from("key"), &seeded(1, 2 * MIB)).unwrap();
@@ -181,7 +132,7 @@ fn a_server_that_goes_away_is_an_error_and_one_that_comes_back_is_used() {
     assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
     s3.peer.signal("-CONT");
     assert!(lane.read(&held, 2 * MIB).unwrap() == all(&seeded(1, 2 * MIB)));
-    let s3 = S3 { peer: s3.peer.restart(command(moto().unwrap(), &[])), ..s3 };
+    let s3 = S3 { peer: s3.peer.restart(moto_command(moto().unwrap(), &[])), ..s3 };
     let e = lane.read(&held, MIB).unwrap_err();
     assert_eq!(e.kind(), io::ErrorKind::NotFound, "it kept nothing: {e}");
     s3.tell("PUT", "/bucket", "");

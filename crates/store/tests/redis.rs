@@ -5,37 +5,15 @@ mod peers;
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use peers::{Lane, Peer, all, check_life, installed, open, recovered, refusal, seeded, site};
+use peers::server::{Peer, at_redis, installed, redis, redis_command, site};
+use peers::{Lane, all, check_life, open, recovered, refusal, seeded};
 use wavetank_store::Key;
-use wavetank_store::backends::Site;
 use wavetank_store::buffer::PIECE;
 
 const MIB: u64 = PIECE as u64;
-
-fn command(program: PathBuf, password: Option<&'static str>) -> impl Fn(u16, &Path) -> Command {
-    move |port, _| {
-        let mut command = Command::new(&program);
-        let port = port.to_string();
-        command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-        if let Some(password) = password {
-            command.args(["--requirepass", password]);
-        }
-        command
-    }
-}
-
-fn server() -> Option<(Peer, PathBuf)> {
-    let program = installed("redis-server", None)?;
-    Some((Peer::start(command(program.clone(), None)), program))
-}
-
-fn at(peer: &Peer) -> Site {
-    site(format!("redis://127.0.0.1:{}/0", peer.port), &[("timeout_s", "2")])
-}
 
 /// Sends one line, and gives what comes back at once.
 fn tell(peer: &Peer, line: &str) -> String {
@@ -49,18 +27,18 @@ fn tell(peer: &Peer, line: &str) -> String {
 
 #[test]
 fn entries_live_and_leave_nothing_behind() {
-    let Some((peer, _)) = server() else { return };
+    let Some((peer, _)) = redis() else { return };
     tell(&peer, "SET wavetank:notes mine");
     tell(&peer, "LPUSH wavetank:0123456789abcdef0123456789abcdef:0000000000000001 mine");
     tell(&peer, "SET other mine");
-    check_life("redis", &at(&peer), 2);
+    check_life("redis", &at_redis(&peer), 2);
     assert_eq!(tell(&peer, "DBSIZE"), ":3", "foreign keys only");
 }
 
 #[test]
 fn what_a_killed_process_left_is_deleted_and_damage_is_never_served() {
-    let Some((peer, _)) = server() else { return };
-    let backend = open("redis", &at(&peer));
+    let Some((peer, _)) = redis() else { return };
+    let backend = open("redis", &at_redis(&peer));
     let mut lane = Lane::new(&backend);
     let kept = lane.put(&Key::from("kept"), &seeded(1, 2 * MIB)).unwrap();
     let torn = lane.put(&Key::from("torn"), &seeded(2, 3 * MIB)).unwrap();
@@ -73,15 +51,15 @@ fn what_a_killed_process_left_is_deleted_and_damage_is_never_served() {
     let names = tell(&peer, &format!("KEYS wavetank:{:032x}:*:1", Key::from("torn").hash()));
     tell(&peer, &format!("DEL {}", names.lines().last().unwrap()));
     drop((kept, torn));
-    let (found, counts) = recovered(&open("redis", &at(&peer)));
+    let (found, counts) = recovered(&open("redis", &at_redis(&peer)));
     assert_eq!((counts.torn, counts.foreign, found.len()), (2, 0, 1));
     assert_eq!(tell(&peer, "DBSIZE"), ":3", "a manifest and two pieces");
 }
 
 #[test]
 fn readers_finish_after_a_removal() {
-    let Some((peer, _)) = server() else { return };
-    let backend = open("redis", &at(&peer));
+    let Some((peer, _)) = redis() else { return };
+    let backend = open("redis", &at_redis(&peer));
     let mut lane = Lane::new(&backend);
     let payload = seeded(1, 2 * MIB + 1);
     let held = lane.put(&Key::from("read"), &payload).unwrap();
@@ -95,8 +73,8 @@ fn readers_finish_after_a_removal() {
 
 #[test]
 fn a_server_that_goes_away_is_an_error_and_one_that_comes_back_is_used() {
-    let Some((peer, program)) = server() else { return };
-    let backend = open("redis", &at(&peer));
+    let Some((peer, program)) = redis() else { return };
+    let backend = open("redis", &at_redis(&peer));
     let mut lane = Lane::new(&backend);
     let held = lane.put(&Key::from("lost"), &seeded(1, 4 * MIB)).unwrap();
     let half = lane.create(&Key::from("half"), 4 * MIB).unwrap();
@@ -108,7 +86,7 @@ fn a_server_that_goes_away_is_an_error_and_one_that_comes_back_is_used() {
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     peer.signal("-CONT");
     assert!(lane.read(&held, 4 * MIB).unwrap() == all(&seeded(1, 4 * MIB)), "the connections are in step");
-    let peer = peer.restart(command(program, None));
+    let peer = peer.restart(redis_command(program, None));
     let e = lane.read(&held, MIB).unwrap_err();
     assert_eq!(e.kind(), io::ErrorKind::NotFound, "it kept nothing: {e}");
     let again = lane.put(&Key::from("again"), &seeded(3, 2 * MIB)).unwrap();
@@ -126,19 +104,19 @@ fn a_server_that_goes_away_is_an_error_and_one_that_comes_back_is_used() {
 
 #[test]
 fn a_full_server_says_so_and_an_evicting_one_is_noted() {
-    let Some((peer, _)) = server() else { return };
+    let Some((peer, _)) = redis() else { return };
     tell(&peer, "CONFIG SET maxmemory 8mb");
-    let backend = open("redis", &at(&peer));
+    let backend = open("redis", &at_redis(&peer));
     let e = Lane::new(&backend).put(&Key::from("big"), &seeded(1, 16 * MIB)).err().unwrap();
     assert_eq!(e.kind(), io::ErrorKind::StorageFull, "{e}");
     tell(&peer, "CONFIG SET maxmemory-policy allkeys-lru");
-    assert!(open("redis", &at(&peer)).notes()[0].contains("allkeys-lru"));
+    assert!(open("redis", &at_redis(&peer)).notes()[0].contains("allkeys-lru"));
 }
 
 #[test]
 fn passwords_open_and_are_never_printed() {
     let Some(program) = installed("redis-server", None) else { return };
-    let peer = Peer::start(command(program, Some("hunter2")));
+    let peer = Peer::start(redis_command(program, Some("hunter2")));
     let file = |text: &str| {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();

@@ -8,6 +8,8 @@ mod faults;
 mod files;
 mod life;
 mod random;
+#[path = "../peers/server.rs"]
+mod server;
 mod stage;
 mod trips;
 mod trouble;

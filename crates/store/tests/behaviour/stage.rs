@@ -1,13 +1,15 @@
 //! Where each backend of the table is tried: one [`Stage`] per row and variant that can run here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use wavetank_store::Options;
 use wavetank_store::backend::{Backend, Found, Location, Recovery};
 use wavetank_store::backends::{self, Entry, Site};
 
 use crate::driver::Driver;
+use crate::server::{self, Peer, S3};
 
 /// Other ways to run a row of the table, besides its defaults.
 const VARIANTS: &[(&str, &[(&str, &str)])] = &[
@@ -17,17 +19,58 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// Where `entry` can be tried on this machine; nothing, with a printed reason, where it cannot.
-pub(crate) fn site_for(entry: &Entry) -> Option<Site> {
+fn site_for(entry: &Entry) -> Option<(Site, Option<Arc<Server>>)> {
     match entry.caps.location {
-        Location::None => Some(Site::default()),
+        Location::None => Some((Site::default(), None)),
         Location::Directory => {
             let folder = tempfile::Builder::new().prefix(entry.name).tempdir_in(env!("CARGO_TARGET_TMPDIR"));
             let location = folder.unwrap().keep().to_str().unwrap().to_owned();
-            Some(Site { location, ..Site::default() })
+            Some((Site { location, ..Site::default() }, None))
         }
         Location::Device => skipped(entry.name, "needs a device"),
-        Location::Url => skipped(entry.name, "needs a server"),
+        Location::Url => peer(entry.name).map(|server| (server.site(), Some(server))),
     }
+}
+
+/// The server behind a backend: one for all stages there are at a time, which ends with the last of them.
+enum Server {
+    Redis(Peer),
+    Object(S3),
+}
+
+impl Server {
+    fn start(name: &str) -> Option<Self> {
+        let _quiet = no_forks();
+        match name {
+            "redis" => server::redis().map(|(peer, _)| Self::Redis(peer)),
+            "object" => server::s3(&[]).map(Self::Object),
+            _ => panic!("{name} needs a server of its own kind"),
+        }
+    }
+
+    /// A place of its own for each stage.
+    fn site(&self) -> Site {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        match self {
+            Self::Redis(peer) => {
+                let mut site = server::at_redis(peer);
+                let prefix = format!("stage{number}");
+                site.options = [("prefix", prefix.as_str()), ("timeout_s", "20")].into_iter().collect();
+                site
+            }
+            Self::Object(s3) => s3.at(&format!("s3://bucket/stage{number}")),
+        }
+    }
+}
+
+fn peer(name: &'static str) -> Option<Arc<Server>> {
+    static RUNNING: Mutex<BTreeMap<&str, Weak<Server>>> = Mutex::new(BTreeMap::new());
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let there = running.get(name).and_then(Weak::upgrade);
+    let server = there.or_else(|| Server::start(name).map(Arc::new))?;
+    running.insert(name, Arc::downgrade(&server));
+    Some(server)
 }
 
 /// Says that something is not tried, and why.
@@ -49,14 +92,19 @@ pub(crate) struct Stage {
     pub(crate) site: Site,
     /// Its name and options.
     pub(crate) name: String,
+    /// What it talks to.
+    _server: Option<Arc<Server>>,
 }
 
 impl Stage {
     fn new(entry: &'static Entry, options: &[(&str, &str)]) -> Option<Self> {
-        let site = Site { options: options.iter().copied().collect::<Options>(), ..site_for(entry)? };
+        let (mut site, _server) = site_for(entry)?;
+        if !options.is_empty() {
+            site.options = options.iter().copied().collect();
+        }
         let name =
             options.iter().fold(entry.name.to_owned(), |name, (key, value)| format!("{name} {key}={value}"));
-        let stage = Self { entry, site, name };
+        let stage = Self { entry, site, name, _server };
         match backends::open(entry.name, &stage.site) {
             Ok(_) => Some(stage),
             Err(e) if e.to_string().contains("O_DIRECT") => skipped(&stage.name, &e.to_string()),

@@ -1,19 +1,12 @@
-//! Real servers as child processes on free loopback ports, and a lane that drives a backend's port by hand.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking, and says what it skips"
-)]
+//! A lane that drives a backend's port by hand, for tests against real servers.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::fs::File;
+pub(crate) mod server;
+
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
 use wavetank_store::backend::{Backend, Completion, Found, Held, NewEntry, Piece, Port, Recovery, Seal};
 use wavetank_store::backends::{self, Site};
 use wavetank_store::buffer::{PIECE, Region};
@@ -24,87 +17,6 @@ pub(crate) const SIZES: [u64; 6] = [0, 1, 4096, PIECE as u64, PIECE as u64 + 1, 
 
 /// How many pieces are under way at once.
 const DEPTH: usize = 4;
-const START: Duration = Duration::from_secs(20);
-
-/// A server; it ends with this.
-pub(crate) struct Peer {
-    child: Child,
-    /// Where it listens.
-    pub(crate) port: u16,
-    folder: Arc<TempDir>,
-}
-
-/// `program` if it is there. Else the test is skipped, unless this run has to have it.
-pub(crate) fn installed(program: &str, place: Option<PathBuf>) -> Option<PathBuf> {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let found = place.or_else(|| {
-        std::env::split_paths(&paths).map(|folder| folder.join(program)).find(|path| path.is_file())
-    });
-    if found.is_none() {
-        let required = std::env::var_os("WAVETANK_REQUIRE_PEERS").is_some_and(|value| value == "1");
-        assert!(!required, "{program} is not installed, and WAVETANK_REQUIRE_PEERS is 1");
-        println!("skipped: {program} is not installed");
-    }
-    found
-}
-
-impl Peer {
-    /// Starts a server in a folder of its own; `command` gets the port and that folder.
-    pub(crate) fn start(command: impl Fn(u16, &Path) -> Command) -> Self {
-        Self::start_in(Arc::new(tempfile::tempdir().unwrap()), free_port(), command)
-    }
-
-    /// Starts a server again where one was, with what it left there.
-    pub(crate) fn restart(self, command: impl Fn(u16, &Path) -> Command) -> Self {
-        let (folder, port) = (Arc::clone(&self.folder), self.port);
-        drop(self);
-        Self::start_in(folder, port, command)
-    }
-
-    fn start_in(folder: Arc<TempDir>, port: u16, command: impl Fn(u16, &Path) -> Command) -> Self {
-        let log = File::create(folder.path().join("log")).unwrap();
-        let mut command = command(port, folder.path());
-        command.current_dir(folder.path()).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        let mut peer = Self { child: command.spawn().unwrap(), port, folder };
-        let deadline = Instant::now() + START;
-        while TcpStream::connect(peer.address()).is_err() {
-            let log = || std::fs::read_to_string(peer.folder.path().join("log")).unwrap_or_default();
-            assert!(peer.child.try_wait().unwrap().is_none(), "it ended: {}", log());
-            assert!(Instant::now() < deadline, "it does not listen: {}", log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        peer
-    }
-
-    /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.port).into()
-    }
-
-    /// Stops it (`-STOP`): it takes connections and does not answer, the worst case. `-CONT` ends that.
-    pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A port that nothing listens on.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
-
-/// A site with these options.
-pub(crate) fn site(location: String, options: &[(&str, &str)]) -> Site {
-    let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Site { location, capacity_bytes: None, options }
-}
 
 /// One thread's way into a backend.
 pub(crate) struct Lane {
