@@ -137,8 +137,8 @@ impl Pipes {
         self.unsent = true;
     }
 
-    /// Hands over what was queued, so that devices work while this thread does something else. What they do not
-    /// take now they get with the next completions.
+    /// Hands over what was queued, so that devices work while this thread does something else. What they do
+    /// not take now they get with the next completions.
     pub(crate) fn flush(&mut self) {
         if std::mem::take(&mut self.unsent) {
             for port in &mut self.ports {
