@@ -265,7 +265,7 @@ fn lists() {
     assert!(
         unknown.stderr.starts_with("error: unknown kind \"timings\"\nhint: known: backends, engine-args, ")
     );
-    assert!(unknown.stderr.ends_with(", sglang-args, timing\n"), "{}", unknown.stderr);
+    assert!(unknown.stderr.ends_with(", timing, wrappers\n"), "{}", unknown.stderr);
     assert_eq!(sandbox.names_in(""), [""; 0]);
 }
 
