@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
     AtFlags, FallocateFlags, Mode, OFlags, fallocate, fdatasync, fsync, ftruncate, openat, renameat, unlinkat,
@@ -57,9 +57,6 @@ pub(crate) struct Folder {
     /// How much room its files may take; entries' lengths and spares are kept below it.
     limit_bytes: Option<u64>,
     file_bytes: AtomicU64,
-    /// How many files stay open between operations, so that reading one costs no look-up.
-    kept: AtomicUsize,
-    kept_max: usize,
     _lock: OwnedFd,
 }
 
@@ -149,8 +146,6 @@ impl Folder {
             preallocates: AtomicBool::new(true),
             limit_bytes,
             file_bytes: AtomicU64::new(0),
-            kept: AtomicUsize::new(0),
-            kept_max: descriptors_to_keep(),
             _lock: lock,
         };
         Ok(Arc::new(folder))
@@ -462,16 +457,16 @@ impl Filed {
         if kept.is_some() {
             return;
         }
-        if self.folder.kept.fetch_add(1, Ordering::Relaxed) < self.folder.kept_max {
+        if KEPT.fetch_add(1, Ordering::Relaxed) < *KEPT_MAX {
             *kept = Some(Arc::clone(fd));
         } else {
-            self.folder.kept.fetch_sub(1, Ordering::Relaxed);
+            KEPT.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     fn close(&self) {
         if self.kept().take().is_some() {
-            self.folder.kept.fetch_sub(1, Ordering::Relaxed);
+            KEPT.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -481,11 +476,14 @@ impl Filed {
     }
 }
 
+/// How many files stay open between operations, so that reading one costs no look-up: in all folders together.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
 /// Half of what this process may have open is left to others.
-fn descriptors_to_keep() -> usize {
+static KEPT_MAX: LazyLock<usize> = LazyLock::new(|| {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| limit as usize / 2)
-}
+});
 
 impl Drop for Filed {
     fn drop(&mut self) {

@@ -60,13 +60,16 @@ pub(crate) fn shard_directories(path: &Path) -> io::Result<Vec<OwnedFd>> {
     Ok(shards)
 }
 
+/// A number that no process counts up to: a name with a higher one does not move ours to the end of all numbers.
+const FAR: u64 = 1 << 62;
+
 /// A version above all in names, also in those that are not ours: no file is ever renamed over another.
 pub(crate) fn next_version(shards: &[OwnedFd]) -> io::Result<u64> {
     let mut highest = 0;
     for shard in shards {
         for item in Dir::read_from(shard)? {
             let named = Named::read(&item?.file_name().to_string_lossy());
-            highest = highest.max(named.version().unwrap_or(0));
+            highest = highest.max(named.version().filter(|version| *version < FAR).unwrap_or(0));
         }
     }
     Ok(highest + 1)

@@ -82,7 +82,14 @@ impl Stored {
     }
 
     pub(crate) fn keep(&self, tier: TierId, held: Arc<dyn Held>) {
-        self.copies()[usize::from(tier)] = Some(held);
+        let before = self.copies()[usize::from(tier)].replace(held);
+        debug_assert!(before.is_none(), "a tier has one copy of an entry");
+    }
+
+    /// Takes the copy in `tier` if it is still `held`: another one may have come in its place.
+    pub(crate) fn release_if(&self, tier: TierId, held: &Arc<dyn Held>) -> Option<Arc<dyn Held>> {
+        let place = &mut self.copies()[usize::from(tier)];
+        place.take_if(|there| std::ptr::addr_eq(Arc::as_ptr(there), Arc::as_ptr(held)))
     }
 
     pub(crate) fn release(&self, tier: TierId) -> Option<Arc<dyn Held>> {
@@ -113,14 +120,27 @@ impl Drop for Reading {
 /// What a key stands for.
 #[derive(Clone)]
 enum State {
-    /// Someone writes it, and nobody else should.
-    Claimed,
+    /// Someone writes it, who has this number, and nobody else should.
+    Claimed(u64),
     Ready(Arc<Stored>),
+}
+
+/// A writer's claim on a key.
+pub(crate) struct Claim {
+    key: Key,
+    number: u64,
+}
+
+impl Claim {
+    fn stands(&self, state: Option<&State>) -> bool {
+        matches!(state, Some(State::Claimed(number)) if *number == self.number)
+    }
 }
 
 /// The map from keys to entries.
 pub(crate) struct Index {
     shards: Vec<Mutex<HashMap<Key, State, KeyHash>>>,
+    claims: AtomicU64,
 }
 
 type KeyHash = std::hash::BuildHasherDefault<Fingerprint>;
@@ -145,7 +165,7 @@ const SHARDS: usize = 64;
 
 impl Index {
     pub(crate) fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), claims: AtomicU64::new(0) }
     }
 
     fn shard(&self, key: &Key) -> MutexGuard<'_, HashMap<Key, State, KeyHash>> {
@@ -164,23 +184,34 @@ impl Index {
         matches!(self.shard(key).get(key), Some(State::Ready(_)))
     }
 
-    /// Claims `key` for a writer; `false` when it is there or being written.
-    pub(crate) fn claim(&self, key: &Key) -> bool {
+    /// Claims `key` for a writer; nothing when it is there or being written.
+    pub(crate) fn claim(&self, key: &Key) -> Option<Claim> {
         match self.shard(key).entry(key.clone()) {
-            Place::Occupied(_) => false,
+            Place::Occupied(_) => None,
             Place::Vacant(free) => {
-                free.insert(State::Claimed);
-                true
+                let number = self.claims.fetch_add(1, Ordering::Relaxed);
+                free.insert(State::Claimed(number));
+                Some(Claim { key: key.clone(), number })
             }
         }
     }
 
     /// Gives up a claim.
-    pub(crate) fn disclaim(&self, key: &Key) {
-        let mut shard = self.shard(key);
-        if matches!(shard.get(key), Some(State::Claimed)) {
-            shard.remove(key);
+    pub(crate) fn disclaim(&self, claim: &Claim) {
+        let mut shard = self.shard(&claim.key);
+        if claim.stands(shard.get(&claim.key)) {
+            shard.remove(&claim.key);
         }
+    }
+
+    /// Makes `entry` the one of its key if the claim on it still stands: someone may have replaced it meanwhile.
+    pub(crate) fn redeem(&self, claim: &Claim, entry: &Arc<Stored>) -> bool {
+        let mut shard = self.shard(&claim.key);
+        let stands = claim.stands(shard.get(&claim.key));
+        if stands {
+            shard.insert(claim.key.clone(), State::Ready(Arc::clone(entry)));
+        }
+        stands
     }
 
     /// Makes `entry` the one of its key; gives the one before.
@@ -191,16 +222,13 @@ impl Index {
         }
     }
 
-    /// Takes `key` out, whatever it stands for.
+    /// Takes the entry of `key` out; a claim on it stands.
     pub(crate) fn take(&self, key: &Key) -> Option<Arc<Stored>> {
         let mut shard = self.shard(key);
-        match shard.get(key) {
-            Some(State::Ready(_)) => match shard.remove(key) {
-                Some(State::Ready(entry)) => Some(entry),
-                _ => None,
-            },
-            _ => None,
-        }
+        let Some(State::Ready(entry)) = shard.get(key) else { return None };
+        let entry = Arc::clone(entry);
+        shard.remove(key);
+        Some(entry)
     }
 
     /// Takes `entry` out if it is still the one of its key.
@@ -223,7 +251,7 @@ impl Index {
         let shards = self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
         let entry = |state: &State| match state {
             State::Ready(entry) => Some(Arc::clone(entry)),
-            State::Claimed => None,
+            State::Claimed(_) => None,
         };
         shards.flat_map(|shard| shard.values().filter_map(entry).collect::<Vec<_>>()).collect()
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use wavetank_cache::{Destination, Refusal, Resident, TierId};
 use wavetank_model::{IoTimes, Nanos};
 
-use crate::index::{Reading, Stored};
+use crate::index::{Claim, Reading, Stored};
 use crate::key::Key;
 use crate::ledger::Displaced;
 use crate::payload::Payload;
@@ -101,6 +101,8 @@ pub(crate) struct Serve {
     pub(crate) reading: Reading,
     pub(crate) want: Want,
     pub(crate) up: Option<Up>,
+    /// It was read before and came back wrong: once more, then it is given up.
+    pub(crate) again: bool,
 }
 
 /// A move up on the way to a caller.
@@ -119,7 +121,7 @@ pub(crate) struct Job {
     pub(crate) current: Option<(Step, Transfer)>,
     /// Since when the next step waits for room.
     pub(crate) blocked: Option<Instant>,
-    pub(crate) claimed: Option<Key>,
+    pub(crate) claim: Option<Claim>,
     pub(crate) outcome: Outcome,
     pub(crate) bytes: u64,
     pub(crate) data: Option<Vec<u8>>,
@@ -136,7 +138,7 @@ impl Job {
             steps: VecDeque::new(),
             current: None,
             blocked: None,
-            claimed: None,
+            claim: None,
             outcome: Outcome::Missed,
             bytes: 0,
             data: None,
@@ -155,11 +157,11 @@ impl Job {
         let Put { key, payload, tenant, existing } = put;
         self.bytes = payload.bytes();
         if existing == Existing::Keep {
-            if !store.index.claim(&key) {
+            self.claim = store.index.claim(&key);
+            if self.claim.is_none() {
                 self.outcome = Outcome::Existed;
                 return;
             }
-            self.claimed = Some(key.clone());
         }
         let resident = Resident { fingerprint: key.fingerprint(), bytes: self.bytes, tenant };
         let mut displaced = Vec::new();
@@ -184,10 +186,11 @@ impl Job {
         self.bytes = reading.0.bytes;
         store.ledger.hit(&reading.0);
         let mut displaced = Vec::new();
-        let promoted = store.ledger.promote(&reading.0, &mut displaced);
+        let is_fastest = reading.0.fastest().is_none_or(|(tier, _)| tier == 0);
+        let promoted = if is_fastest { None } else { store.ledger.promote(&reading.0, &mut displaced) };
         self.displace(store, displaced);
         let up = promoted.map(|promoted| Up { to: promoted.to, keeps_below: promoted.keeps_below });
-        self.steps.push_back(Step::Serve(Serve { reading, want, up }));
+        self.steps.push_back(Step::Serve(Serve { reading, want, up, again: false }));
     }
 
     fn plan_remove(&mut self, store: &Store, key: &Key) {
@@ -210,10 +213,11 @@ impl Job {
         }
     }
 
-    /// Adds a step's times to the operation's.
-    pub(crate) fn spent(&mut self, times: IoTimes) {
+    /// Adds a step's times to the operation's, and gives them as the caller sees them: from being asked for.
+    pub(crate) fn spent(&mut self, times: IoTimes) -> IoTimes {
         self.times.host += times.host;
         self.times.device += times.device;
+        IoTimes { queue: self.times.queue, total: nanos(self.asked.elapsed()), ..times }
     }
 
     /// Ends the operation.

@@ -129,18 +129,12 @@ impl Lane {
             self.feed();
         }
         let deadline = if self.done.is_empty() { deadline } else { None };
-        match self.pipes.reap(deadline) {
-            Ok(mut done) => {
-                self.keep_busy();
-                for completion in done.drain(..) {
-                    self.completed(completion);
-                }
-                self.pipes.recycle(done);
-            }
-            // Pieces are still with the kernel, which completes them later.
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => panic!("the kernel refuses a queue it has accepted: {e}"),
+        let mut done = self.pipes.reap(deadline);
+        self.keep_busy();
+        for completion in done.drain(..) {
+            self.completed(completion);
         }
+        self.pipes.recycle(done);
         if !self.pipes.is_busy() && !self.blocked.is_empty() && self.done.is_empty() {
             std::thread::sleep(PAUSE);
         }
@@ -258,8 +252,8 @@ impl Lane {
     pub(crate) fn conclude(&mut self, index: usize) {
         let job = self.jobs[index].take().expect("it was under way");
         self.vacant.push(index);
-        if let Some(key) = &job.claimed {
-            self.store.index.disclaim(key);
+        if let Some(claim) = &job.claim {
+            self.store.index.disclaim(claim);
         }
         self.done.push_back(job.finish());
     }

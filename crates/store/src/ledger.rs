@@ -11,6 +11,7 @@ use wavetank_cache::{
     Destination, Move, Promoted, Refusal, Resident, Rules, Slot, TierId, TierRow, TierSet, Tiers,
 };
 
+use crate::backend::Held;
 use crate::index::Stored;
 
 /// Hits not yet noted by the policies; above it a hit takes the lock.
@@ -21,6 +22,9 @@ pub(crate) struct Displaced {
     pub(crate) entry: Arc<Stored>,
     pub(crate) from: TierId,
     pub(crate) to: Destination,
+    /// The copies that go. They are taken from the entry when that is decided: another one may come to the same
+    /// tier before they are gone.
+    pub(crate) gone: Vec<(TierId, Arc<dyn Held>)>,
 }
 
 /// The ledger.
@@ -201,7 +205,15 @@ impl Book {
                 Destination::Out => place.take(),
                 _ => place.clone(),
             };
-            displaced.push(Displaced { entry: entry.expect("a victim is an entry"), from, to });
+            let entry = entry.expect("a victim is an entry");
+            let gone = match to {
+                Destination::Tier(_) => Vec::new(),
+                Destination::Below(_) | Destination::Above(_) => {
+                    entry.release(from).map(|held| (from, held)).into_iter().collect()
+                }
+                Destination::Out => entry.release_all(),
+            };
+            displaced.push(Displaced { entry, from, to, gone });
         }
     }
 }

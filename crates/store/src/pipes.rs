@@ -126,14 +126,12 @@ impl Pipes {
 
     /// Sends a piece to the transfer's target.
     pub(crate) fn write(&mut self, job: usize, transfer: &mut Transfer, part: Part, buffer: Buffer) {
-        let start = Instant::now();
         let seal = transfer.next_seal();
+        transfer.clock.sent();
         let target = transfer.target.as_ref().expect("what is written has a target");
         let port = &mut self.ports[usize::from(target.tier)];
         port.write(&target.held, piece(job, part, Way::Write), buffer, seal);
         self.in_flight += 1;
-        transfer.clock.worked(start);
-        transfer.clock.sent();
         self.unsent = true;
     }
 
@@ -156,7 +154,10 @@ impl Pipes {
     }
 
     /// Takes what is done; waits for something until `deadline`, if given.
-    pub(crate) fn reap(&mut self, deadline: Option<Instant>) -> io::Result<Vec<Completion>> {
+    ///
+    /// # Panics
+    /// When the kernel refuses a queue that it has accepted.
+    pub(crate) fn reap(&mut self, deadline: Option<Instant>) -> Vec<Completion> {
         let mut done = std::mem::take(&mut self.done);
         self.unsent = false;
         loop {
@@ -167,12 +168,16 @@ impl Pipes {
                     (Some(deadline), _) if done.is_empty() => Some(deadline.min(Instant::now() + SLICE)),
                     _ => None,
                 };
-                port.reap(wait, &mut done)?;
+                match port.reap(wait, &mut done) {
+                    Ok(()) => {}
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => panic!("a queue does not answer any more: {e}"),
+                }
             }
             let over = deadline.is_none_or(|deadline| Instant::now() >= deadline);
             if !done.is_empty() || busy == 0 || over {
                 self.in_flight -= done.len();
-                return Ok(done);
+                return done;
             }
         }
     }

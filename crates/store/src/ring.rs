@@ -147,13 +147,14 @@ impl RingPort {
         let timeout = Timespec::new().sec(left.as_secs()).nsec(left.subsec_nanos());
         match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
             Ok(_) => Ok(()),
-            Err(e) if matches!(e.raw_os_error(), Some(ETIME | EINTR | EBUSY)) => Ok(()),
+            Err(e) if matches!(e.raw_os_error(), Some(ETIME | EINTR | EAGAIN | EBUSY)) => Ok(()),
             Err(e) => Err(e),
         }
     }
 }
 
 const EINTR: i32 = 4;
+const EAGAIN: i32 = 11;
 const EBUSY: i32 = 16;
 const ETIME: i32 = 62;
 

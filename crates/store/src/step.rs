@@ -34,7 +34,7 @@ impl Lane {
             let Some(step) = job.steps.pop_front() else { return self.conclude(index) };
             let out_of_patience = job.blocked.is_some_and(Self::is_out_of_patience);
             match self.begin(index, step, out_of_patience) {
-                Begun::Over => {}
+                Begun::Over => self.job(index).blocked = None,
                 Begun::Moving(step, transfer) => {
                     let job = self.jobs[index].as_mut().expect("it is under way");
                     job.current = Some((step, transfer));
@@ -55,7 +55,11 @@ impl Lane {
         match step {
             Step::Displace(displaced) => self.begin_displace(displaced, out_of_patience),
             Step::Discard { entry } => {
-                self.discard(&entry);
+                let result = self.discard(&entry);
+                let job = self.job(index);
+                if let (Outcome::Removed(_), Err(e)) = (&job.outcome, result) {
+                    job.outcome = Outcome::Failed(e);
+                }
                 Begun::Over
             }
             Step::Store { entry, tier, payload } => {
@@ -86,30 +90,40 @@ impl Lane {
     }
 
     fn begin_displace(&mut self, displaced: Displaced, out_of_patience: bool) -> Begun {
-        let Displaced { entry, from, to } = &displaced;
-        let (key, bytes, from) = (entry.key.fingerprint(), entry.bytes, *from);
-        match *to {
-            Destination::Out => {
-                self.discard(entry);
-                self.say(key, bytes, StoreFact::Evicted { tier: from }, IoTimes::default());
-            }
-            Destination::Below(_) | Destination::Above(_) => {
-                self.discard_copy(entry, from);
-                self.say(key, bytes, StoreFact::Dropped { tier: from }, IoTimes::default());
-            }
-            Destination::Tier(tier) => {
-                // Removed by someone while this step waited: nothing is left to move.
-                let Some(held) = entry.copy(from) else { return Begun::Over };
-                match self.begin_move(entry, (from, held), tier) {
-                    Ok(transfer) => return Begun::Moving(Step::Displace(displaced), transfer),
-                    Err(e) if waits(&e) && !out_of_patience => {
-                        return Begun::Blocked(Step::Displace(displaced));
-                    }
-                    Err(_) => self.demotion_failed(entry, tier),
-                }
+        let Displaced { entry, from, to, gone } = displaced;
+        let fact = match to {
+            Destination::Tier(tier) => return self.begin_demotion(entry, (from, tier), out_of_patience),
+            Destination::Out => StoreFact::Evicted { tier: from },
+            Destination::Below(_) | Destination::Above(_) => StoreFact::Dropped { tier: from },
+        };
+        // What cannot be removed is counted, and nothing else follows.
+        let _ = self.remove_copies(gone);
+        self.say(entry.key.fingerprint(), entry.bytes, fact, IoTimes::default());
+        Begun::Over
+    }
+
+    fn begin_demotion(
+        &mut self,
+        entry: Arc<Stored>,
+        (from, to): (TierId, TierId),
+        out_of_patience: bool,
+    ) -> Begun {
+        let Some(held) = entry.copy(from) else {
+            // Removed, or found damaged by a reader, while this step waited: nothing is left to move.
+            self.lost(&entry);
+            return Begun::Over;
+        };
+        let moved = self.begin_move(&entry, (from, held), to);
+        let gone = Vec::new();
+        let displaced = |entry| Step::Displace(Displaced { entry, from, to: Destination::Tier(to), gone });
+        match moved {
+            Ok(transfer) => Begun::Moving(displaced(entry), transfer),
+            Err(e) if waits(&e) && !out_of_patience => Begun::Blocked(displaced(entry)),
+            Err(_) => {
+                self.demotion_failed(&entry, to);
+                Begun::Over
             }
         }
-        Begun::Over
     }
 
     fn begin_move(
@@ -127,7 +141,7 @@ impl Lane {
                 return Err(e);
             }
         };
-        let source = Source::Tier { tier: from, held: opened };
+        let source = Source::Tier { tier: from, held: opened, origin: held };
         let target = Some(Target { tier, held: target });
         let mut transfer = Transfer::new(Arc::clone(entry), source, target, None);
         transfer.clock.worked(start);
@@ -135,19 +149,23 @@ impl Lane {
     }
 
     fn begin_serve(&mut self, index: usize, serve: Serve, out_of_patience: bool) -> Begun {
-        let Serve { reading, want, up } = serve;
         let start = Instant::now();
+        let Serve { reading, want, up, again } = serve;
         let entry = Arc::clone(&reading.0);
-        let Some((tier, held)) = entry.fastest() else {
-            self.missed(index, &entry);
-            return Begun::Over;
+        let (tier, origin, opened) = match self.open_fastest(&entry) {
+            Some(found) => found,
+            None => {
+                self.lost(&entry);
+                self.missed(index, &entry);
+                return Begun::Over;
+            }
         };
         let target = match up {
             None => None,
             Some(up) => match self.pipes.port(up.to).create(&entry.as_new()) {
                 Ok(held) => Some(Target { tier: up.to, held }),
                 Err(e) if waits(&e) && !out_of_patience => {
-                    return Begun::Blocked(Step::Serve(Serve { reading, want, up: Some(up) }));
+                    return Begun::Blocked(Step::Serve(Serve { reading, want, up: Some(up), again }));
                 }
                 Err(_) => {
                     self.abandon_up(index, &entry, (tier, Some(up)));
@@ -156,22 +174,37 @@ impl Lane {
             },
         };
         let up = up.filter(|_| target.is_some());
-        match self.pipes.port(tier).open(&held) {
-            Ok(opened) => {
-                let source = Source::Tier { tier, held: opened };
+        match opened {
+            Ok(held) => {
+                let source = Source::Tier { tier, held, origin };
                 let mut transfer = Transfer::new(entry, source, target, Some(want));
                 transfer.clock.worked(start);
-                Begun::Moving(Step::Serve(Serve { reading, want, up }), transfer)
+                Begun::Moving(Step::Serve(Serve { reading, want, up, again }), transfer)
             }
             Err(e) => {
                 if let Some(target) = target {
                     let _ = self.pipes.port(target.tier).remove(target.held);
                     self.abandon_up(index, &entry, (tier, up));
                 }
-                self.serve_failed(index, &entry, tier, e);
+                self.serve_failed(index, &entry, (tier, &origin), e);
                 Begun::Over
             }
         }
+    }
+
+    /// The fastest copy, and what came of opening it. A copy that has just moved is looked for again.
+    fn open_fastest(&mut self, entry: &Arc<Stored>) -> Option<OpenedCopy> {
+        let mut found = None;
+        for _ in 0..OPEN_ATTEMPTS {
+            let (tier, origin) = entry.fastest()?;
+            let opened = self.pipes.port(tier).open(&origin);
+            let vanished = opened.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+            found = Some((tier, origin, opened));
+            if !vanished {
+                break;
+            }
+        }
+        found
     }
 
     /// A step's bytes have moved, or some have not.
@@ -180,10 +213,10 @@ impl Lane {
         let (step, transfer) = job.current.take().expect("bytes were moving");
         match step {
             Step::Store { entry, tier, .. } => self.end_store(index, entry, tier, transfer),
-            Step::Displace(Displaced { entry, from, to: Destination::Tier(to) }) => {
+            Step::Displace(Displaced { entry, from, to: Destination::Tier(to), .. }) => {
                 self.end_demotion(index, &entry, (from, to), transfer);
             }
-            Step::Serve(Serve { reading, up, .. }) => self.end_serve(index, &reading.0, up, transfer),
+            Step::Serve(serve) => self.end_serve(index, serve, transfer),
             _ => unreachable!("only these move bytes"),
         }
         self.step(index);
@@ -191,8 +224,7 @@ impl Lane {
 
     fn end_store(&mut self, index: usize, entry: Arc<Stored>, tier: TierId, mut transfer: Transfer) {
         let result = self.commit(&mut transfer);
-        let times = transfer.clock.times();
-        self.job(index).spent(times);
+        let times = self.job(index).spent(transfer.clock.times());
         match result {
             Ok(held) => {
                 entry.keep(tier, held);
@@ -237,7 +269,7 @@ impl Lane {
                 self.record(to, Work::Demote, entry.bytes, times);
                 self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Demoted { from, to }, times);
                 if !self.store.ledger.settle(entry) {
-                    self.discard(entry);
+                    let _ = self.discard(entry);
                 }
             }
             Err(_) => self.demotion_failed(entry, to),
@@ -246,26 +278,40 @@ impl Lane {
 
     /// The room above is given away already, so the entry is lost.
     fn demotion_failed(&mut self, entry: &Arc<Stored>, to: TierId) {
-        self.store.index.forget(entry);
-        self.store.ledger.remove(entry);
-        self.discard(entry);
+        self.lost(entry);
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Failed { tier: to }, IoTimes::default());
     }
 
-    fn end_serve(&mut self, index: usize, entry: &Arc<Stored>, up: Option<Up>, mut transfer: Transfer) {
-        let Source::Tier { tier, .. } = transfer.source else { unreachable!("it was read from a tier") };
+    /// An entry without a copy to go on with leaves the store, wherever it is still known.
+    fn lost(&mut self, entry: &Arc<Stored>) {
+        self.store.index.forget(entry);
+        self.store.ledger.remove(entry);
+        let _ = self.discard(entry);
+    }
+
+    fn end_serve(&mut self, index: usize, serve: Serve, mut transfer: Transfer) {
+        let Serve { reading, want, up, again } = serve;
+        let entry = &Arc::clone(&reading.0);
+        let Source::Tier { tier, origin, .. } = &transfer.source else {
+            unreachable!("it was read from a tier")
+        };
+        let (tier, origin) = (*tier, Arc::clone(origin));
         if let Some(e) = transfer.failed.take() {
             self.drop_target(&mut transfer);
             drop(transfer);
             self.abandon_up(index, entry, (tier, up));
-            return self.serve_failed(index, entry, tier, e);
+            if !again && is_damage(&e) {
+                let once_more = Serve { reading, want, up: None, again: true };
+                return self.job(index).steps.push_front(Step::Serve(once_more));
+            }
+            return self.serve_failed(index, entry, (tier, &origin), e);
         }
         let promoted = up.map(|up| (up, self.commit(&mut transfer)));
-        let times = transfer.clock.times();
+        let step_times = transfer.clock.times();
         let data = transfer.collected.take();
         drop(transfer);
         let job = self.job(index);
-        job.spent(times);
+        let times = job.spent(step_times);
         job.data = data;
         job.outcome = Outcome::Hit(tier);
         self.record(tier, Work::Read, entry.bytes, times);
@@ -291,7 +337,7 @@ impl Lane {
         self.record(up.to, Work::Promote, entry.bytes, times);
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Promoted { from, to: up.to }, times);
         if !self.store.ledger.settle(entry) {
-            self.discard(entry);
+            let _ = self.discard(entry);
         }
     }
 
@@ -312,41 +358,65 @@ impl Lane {
         }
     }
 
+    /// Makes a written entry the one of its key. It settles afterwards: until then it is no victim, so nobody takes
+    /// it away before it is there.
     fn publish(&mut self, index: usize, entry: Arc<Stored>, tier: TierId) {
+        let claim = self.job(index).claim.take();
+        let before = match &claim {
+            Some(claim) if !self.store.index.redeem(claim, &entry) => {
+                self.store.ledger.remove(&entry);
+                let _ = self.discard(&entry);
+                self.job(index).outcome = Outcome::Existed;
+                return;
+            }
+            Some(_) => None,
+            None => self.store.index.publish(Arc::clone(&entry)),
+        };
+        self.job(index).outcome = Outcome::Stored(tier);
         if !self.store.ledger.settle(&entry) {
-            return self.discard(&entry);
+            // Removed by someone the moment it was there.
+            self.lost(&entry);
         }
-        let before = self.store.index.publish(Arc::clone(&entry));
-        let job = self.job(index);
-        job.claimed = None;
-        job.outcome = Outcome::Stored(tier);
         if let Some(before) = before {
             self.store.ledger.remove(&before);
-            self.discard(&before);
-            self.say(before.key.fingerprint(), before.bytes, StoreFact::Removed, IoTimes::default());
+            let fact = match self.discard(&before) {
+                Ok(()) => StoreFact::Removed,
+                Err(_) => StoreFact::Failed { tier },
+            };
+            self.say(before.key.fingerprint(), before.bytes, fact, IoTimes::default());
         }
     }
 
     /// The new entry is nowhere, whatever was written of it.
     fn store_failed(&mut self, index: usize, entry: &Arc<Stored>, tier: TierId, e: io::Error) {
         self.store.ledger.remove(entry);
-        self.discard(entry);
+        let _ = self.discard(entry);
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Failed { tier }, IoTimes::default());
         let job = self.job(index);
         job.steps.clear();
         job.outcome = Outcome::Failed(e);
     }
 
-    fn serve_failed(&mut self, index: usize, entry: &Arc<Stored>, tier: TierId, e: io::Error) {
-        use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
-        if e.kind() == NotFound && !self.is_current(entry) {
+    fn serve_failed(
+        &mut self,
+        index: usize,
+        entry: &Arc<Stored>,
+        copy: (TierId, &Arc<dyn Held>),
+        e: io::Error,
+    ) {
+        let (tier, held) = copy;
+        let vanished = e.kind() == io::ErrorKind::NotFound;
+        if vanished && !self.is_current(entry) {
             return self.missed(index, entry);
         }
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Failed { tier }, IoTimes::default());
-        if matches!(e.kind(), InvalidData | NotFound | UnexpectedEof) {
-            self.discard_copy(entry, tier);
-            if self.store.ledger.lose(entry, tier) {
-                self.store.index.forget(entry);
+        if vanished || is_damage(&e) {
+            // Only the copy that failed: another may be in its place by now.
+            if let Some(held) = entry.release_if(tier, held) {
+                let _ = self.remove_copies([(tier, held)]);
+                if self.store.ledger.lose(entry, tier) {
+                    self.lost(entry);
+                }
             }
         }
         self.job(index).outcome = Outcome::Failed(e);
@@ -361,28 +431,40 @@ impl Lane {
         self.store.index.read(&entry.key).is_some_and(|reading| Arc::ptr_eq(&reading.0, entry))
     }
 
-    fn discard(&mut self, entry: &Arc<Stored>) {
-        for (tier, held) in entry.release_all() {
-            self.remove_copy(tier, held);
-        }
+    fn discard(&mut self, entry: &Arc<Stored>) -> io::Result<()> {
+        self.remove_copies(entry.release_all())
     }
 
     fn discard_copy(&mut self, entry: &Arc<Stored>, tier: TierId) {
-        if let Some(held) = entry.release(tier) {
-            self.remove_copy(tier, held);
-        }
+        let _ = self.remove_copies(entry.release(tier).map(|held| (tier, held)));
     }
 
-    /// A copy that cannot be removed takes room on its device, and nothing else follows from it.
-    fn remove_copy(&mut self, tier: TierId, held: Arc<dyn Held>) {
-        if self.pipes.port(tier).remove(held).is_err() {
-            self.unremoved += 1;
+    /// Removes copies from their devices. One that cannot be removed is counted, and still takes room there.
+    fn remove_copies(&mut self, copies: impl IntoIterator<Item = (TierId, Arc<dyn Held>)>) -> io::Result<()> {
+        let mut result = Ok(());
+        for (tier, held) in copies {
+            if let Err(e) = self.pipes.port(tier).remove(held) {
+                self.unremoved += 1;
+                result = Err(e);
+            }
         }
+        result
     }
 
     fn job(&mut self, index: usize) -> &mut crate::job::Job {
         self.jobs[index].as_mut().expect("it is under way")
     }
+}
+
+/// How often a copy that has just moved is looked for again.
+const OPEN_ATTEMPTS: usize = 3;
+
+/// A copy's tier, the copy, and its hold to read through.
+type OpenedCopy = (TierId, Arc<dyn Held>, io::Result<Arc<dyn Held>>);
+
+/// Whether what came back is not what was written.
+fn is_damage(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 fn waits(e: &io::Error) -> bool {

@@ -18,7 +18,13 @@ pub(crate) enum Source {
     /// Made as they are written.
     Payload(Payload),
     /// Read from a tier.
-    Tier { tier: TierId, held: Arc<dyn Held> },
+    Tier {
+        tier: TierId,
+        /// Open.
+        held: Arc<dyn Held>,
+        /// The copy it is a view of.
+        origin: Arc<dyn Held>,
+    },
 }
 
 /// Where they go, besides a caller.

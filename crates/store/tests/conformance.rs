@@ -90,7 +90,7 @@ struct Virtual {
     by_slot: HashMap<Slot, (u64, u64)>,
     log: Vec<StoreEvent>,
     now: Nanos,
-    /// Which demotion to skip, counted down: a mutation.
+    /// Which demotion to skip, counted down: its entry is then nowhere. A mutation.
     skip: Option<usize>,
 }
 
@@ -165,13 +165,16 @@ impl Virtual {
         for Move { slot, from, to } in moves {
             let (number, bytes) = self.by_slot[&slot];
             match to {
+                Destination::Tier(_) if self.skip == Some(0) => {
+                    self.skip = None;
+                    self.tiers.remove(slot);
+                    self.by_key.remove(&number);
+                    self.by_slot.remove(&slot);
+                }
                 Destination::Tier(to) => {
+                    self.skip = self.skip.map(|left| left - 1);
                     self.tiers.settle(slot);
-                    let skipped = self.skip == Some(0);
-                    self.skip = self.skip.and_then(|left| left.checked_sub(1));
-                    if !skipped {
-                        self.say(number, bytes, StoreFact::Demoted { from, to });
-                    }
+                    self.say(number, bytes, StoreFact::Demoted { from, to });
                 }
                 Destination::Below(_) | Destination::Above(_) => {
                     self.say(number, bytes, StoreFact::Dropped { tier: from });
@@ -231,5 +234,6 @@ fn one_demotion_skipped_is_seen() {
     let ops = stream(1, 700);
     let real = through_store(&ops, "lru", Rules::default(), ["null"; 3]);
     let mutated = Virtual::run(&ops, "lru", Rules::default(), Some(5));
-    assert_ne!(real, mutated);
+    let differ = real.iter().zip(&mutated).filter(|(real, mutated)| real != mutated).count();
+    assert!(differ > 10, "the logs part where it was skipped and stay apart: {differ} lines differ");
 }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use wavetank_model::{Error, Result};
@@ -17,12 +18,15 @@ pub(super) const ENTRY: Entry = Entry {
     name: "memory",
     about: "RAM: an arena on huge pages, backed as it fills",
     caps: Caps { keeps_bytes: true, survives: false, location: Location::None },
-    options: &[("block", "bytes of one arena block, 65536 unless given")],
+    options: &[("block", "bytes of one arena block, 4096 unless given")],
     open: |site| open_with(site, ENTRY.name, Seeded::Kept),
 };
 
-/// Entries are a few hundred kilobytes to gigabytes: little is lost in the last block.
-const BLOCK_BYTES: usize = 64 * 1024;
+/// A page: entries are hundreds of kilobytes to gigabytes, so next to nothing is lost in the last block.
+const BLOCK_BYTES: usize = 4096;
+/// The capacity is for entries' bytes. Whole blocks take a little more, up to twice as much for entries of half a
+/// block; only addresses are reserved for it.
+const BLOCKS_PER_BYTE: u64 = 2;
 /// Without a limit the address space for this much is reserved; memory is taken only as it is used.
 const UNLIMITED_BYTES: u64 = 1 << 40;
 
@@ -43,11 +47,14 @@ pub(super) fn open_with(site: &Site, name: &'static str, seeded: Seeded) -> Resu
         return Err(Error::usage("option block: must be above 0"));
     }
     let refused = |e: io::Error| Error::usage(format!("{name}: cannot reserve {capacity} bytes: {e}"));
-    Ok(Arc::new(Memory { arena: Arena::new(capacity, block).map_err(refused)?, name, seeded }))
+    let arena = Arena::new(capacity.saturating_mul(BLOCKS_PER_BYTE), block).map_err(refused)?;
+    Ok(Arc::new(Memory { arena, capacity, used: AtomicU64::new(0), name, seeded }))
 }
 
 struct Memory {
     arena: Arc<Arena>,
+    capacity: u64,
+    used: AtomicU64,
     name: &'static str,
     seeded: Seeded,
 }
@@ -61,6 +68,31 @@ struct Kept {
     room: Room,
     /// The seed, where it is all that is held.
     seed: Option<u64>,
+    _booked: Booked,
+}
+
+/// Bytes of the capacity that belong to an entry; given back when dropped.
+struct Booked {
+    memory: Arc<Memory>,
+    bytes: u64,
+}
+
+impl Booked {
+    fn new(memory: &Arc<Memory>, bytes: u64) -> io::Result<Self> {
+        if bytes > memory.capacity {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "the entry is larger than all there is"));
+        }
+        let fits = |used: u64| used.checked_add(bytes).filter(|after| *after <= memory.capacity);
+        let taken = memory.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits);
+        taken.map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "no room for now"))?;
+        Ok(Self { memory: Arc::clone(memory), bytes })
+    }
+}
+
+impl Drop for Booked {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
 }
 
 impl Held for Kept {
@@ -93,14 +125,15 @@ impl MemoryPort {
 
 impl Port for MemoryPort {
     fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
+        let booked = Booked::new(&self.memory, entry.bytes)?;
         let room = self.memory.arena.take(entry.bytes)?;
         let seed = entry.recipe.filter(|_| self.memory.seeded == Seeded::MadeAgain);
-        Ok(Arc::new(Kept { room, seed }))
+        Ok(Arc::new(Kept { room, seed, _booked: booked }))
     }
 
     fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer, _: Option<Seal>) {
         let start = Instant::now();
-        let Kept { room, seed } = kept(held);
+        let Kept { room, seed, .. } = kept(held);
         if seed.is_none() {
             room.copy_in(piece.offset, &buffer.payload()[..piece.len]);
         }
@@ -113,7 +146,7 @@ impl Port for MemoryPort {
 
     fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer) {
         let start = Instant::now();
-        let Kept { room, seed } = kept(held);
+        let Kept { room, seed, .. } = kept(held);
         let bytes = &mut buffer.payload_mut()[..piece.len];
         match seed {
             Some(seed) => payload::fill(*seed, piece.offset, bytes),
