@@ -266,7 +266,7 @@ fn write_entries(
     (size, count): (u64, u64),
 ) -> Outcome<Vec<Arc<dyn Held>>> {
     let key = Key::from("entry");
-    let new = NewEntry { key: &key, bytes: size, recipe: None };
+    let new = NewEntry { key: &key, bytes: size, recipe: None, birth: Default::default() };
     let entries = (0..count).map(|_| port.create(&new)).collect::<Result<Vec<_>, _>>()?;
     Lane { port: &mut *port, region, entries: &entries, size, depth: 16 }.measure(Way::In)?;
     Ok(entries.into_iter().map(|held| port.commit(held)).collect::<Result<_, _>>()?)
@@ -278,7 +278,8 @@ fn verify(port: &mut dyn Port, region: &Arc<Region>) -> Outcome {
     let key = Key::from("round trip");
     for (seed, size) in [(1, MIB), (2, 16 * MIB), (3, 50 * MIB + 12_345)] {
         let pieces = pieces(size);
-        let held = port.create(&NewEntry { key: &key, bytes: size, recipe: None })?;
+        let held =
+            port.create(&NewEntry { key: &key, bytes: size, recipe: None, birth: Default::default() })?;
         for piece in &pieces {
             let mut buffer = region.take().ok_or("no buffer")?;
             payload::fill(seed, piece.offset, &mut buffer.payload_mut()[..piece.len]);

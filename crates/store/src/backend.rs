@@ -90,6 +90,18 @@ pub struct NewEntry<'a> {
     pub bytes: u64,
     /// The seed that makes its bytes, where it is known: a modelled device need not hold them.
     pub recipe: Option<u64>,
+    /// Where it comes from.
+    pub birth: Birth,
+}
+
+/// What stays with an entry wherever it moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Birth {
+    /// The number of the write that made it: of two entries of one key the higher is the later, also when the
+    /// older was moved after the newer was written.
+    pub put: u64,
+    /// Whose it is.
+    pub tenant: u32,
 }
 
 /// Part of an entry: at most [`PIECE`](crate::buffer::PIECE) bytes from a multiple of it.
@@ -132,8 +144,10 @@ pub struct Found {
     pub bytes: u64,
     /// The checksum it was sealed with.
     pub checksum: u64,
-    /// Of two entries of one key the higher version is the later.
+    /// The copy's version in its backend: of two copies of one write the higher is the later.
     pub version: u64,
+    /// Where it comes from.
+    pub birth: Birth,
     /// The hold on it.
     pub held: Arc<dyn Held>,
 }

@@ -15,8 +15,8 @@ use std::any::Any;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
     AtFlags, FallocateFlags, Mode, OFlags, fallocate, fdatasync, fsync, ftruncate, openat, renameat, unlinkat,
@@ -24,8 +24,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 use wavetank_model::{Error, Result};
 
-use crate::backend::{Held, NewEntry};
+use crate::backend::{Birth, Held, NewEntry};
 use crate::ground::{SHARDS, check_format, lock_of, next_version, shard_directories};
+use crate::kept::KeptOpen;
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::layout::{self, Header};
 use crate::name;
@@ -73,14 +74,15 @@ pub(crate) struct Filed {
     pub(crate) key: Key,
     /// How long the entry is.
     pub(crate) bytes: u64,
+    /// Where the entry comes from.
+    pub(crate) birth: Birth,
     version: u64,
     /// The file, and its name before it was committed.
     spare: SpareFile,
     state: AtomicU8,
     /// How long the header before the payload is.
     pub(crate) header_len: usize,
-    /// Its descriptor, where it is kept open.
-    kept: Mutex<Option<Arc<OwnedFd>>>,
+    kept: KeptOpen,
 }
 
 /// A [`Filed`] with its file open.
@@ -226,11 +228,12 @@ impl Folder {
             folder: Arc::clone(self),
             key: entry.key.clone(),
             bytes: entry.bytes,
+            birth: entry.birth,
             version,
             spare,
             state: AtomicU8::new(WRITING),
             header_len: layout::header_len(entry.key),
-            kept: Mutex::default(),
+            kept: KeptOpen::default(),
         };
         Ok(Arc::new(Opened { fd: Arc::new(fd), filed: Arc::new(filed) }))
     }
@@ -367,20 +370,19 @@ impl Folder {
             // What may not last must not be found either.
             fsync(directory).inspect_err(|_| drop(self.remove_file(filed)))?;
         }
-        filed.keep_open(&open.fd);
+        filed.kept.keep(&open.fd);
         Ok(Arc::new(Kept(Arc::clone(filed))))
     }
 
     /// Opens a committed entry's file.
     pub(crate) fn open_entry(&self, held: &Arc<dyn Held>) -> io::Result<Arc<Opened>> {
         let filed = filed(held);
-        let kept = filed.kept().clone();
-        if let Some(fd) = kept {
+        if let Some(fd) = filed.kept.descriptor() {
             return Ok(Arc::new(Opened { fd, filed }));
         }
         let fd = openat(self.shard(filed.spare.shard), filed.name(), self.read_flags(), Mode::empty())?;
         let fd = Arc::new(fd);
-        filed.keep_open(&fd);
+        filed.kept.keep(&fd);
         Ok(Arc::new(Opened { fd, filed }))
     }
 
@@ -398,11 +400,12 @@ impl Folder {
             folder: Arc::clone(self),
             key: header.key.clone(),
             bytes: header.bytes,
+            birth: header.birth,
             version,
             spare: SpareFile { shard, version, fresh: false, len },
             state: AtomicU8::new(COMMITTED),
             header_len: layout::header_len(&header.key),
-            kept: Mutex::default(),
+            kept: KeptOpen::default(),
         })
     }
 
@@ -447,47 +450,14 @@ impl Filed {
         name::of_entry(self.key.hash(), self.version)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps the file open for later, if not too many are.
-    fn keep_open(&self, fd: &Arc<OwnedFd>) {
-        let mut kept = self.kept();
-        if kept.is_some() {
-            return;
-        }
-        if KEPT.fetch_add(1, Ordering::Relaxed) < *KEPT_MAX {
-            *kept = Some(Arc::clone(fd));
-        } else {
-            KEPT.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    fn close(&self) {
-        if self.kept().take().is_some() {
-            KEPT.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
     /// The entry's version.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 }
 
-/// How many files stay open between operations, so that reading one costs no look-up: in all folders together.
-static KEPT: AtomicUsize = AtomicUsize::new(0);
-
-/// Half of what this process may have open is left to others.
-static KEPT_MAX: LazyLock<usize> = LazyLock::new(|| {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    limit.map_or(usize::MAX, |limit| limit as usize / 2)
-});
-
 impl Drop for Filed {
     fn drop(&mut self) {
-        self.close();
         let (version, fresh) = match self.state.load(Ordering::Acquire) {
             WRITING => (self.spare.version, self.spare.fresh),
             REMOVED => (self.version, false),

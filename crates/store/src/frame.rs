@@ -34,7 +34,13 @@ pub(crate) fn to_write(
     let header = filed.header_len;
     let payload = Span { header: 0, payload: padded, at: header as u64 + piece.offset };
     let Some(Seal { checksum }) = seal else { return (payload, None) };
-    let content = Header { key: filed.key.clone(), bytes: filed.bytes, checksum, version: filed.version() };
+    let content = Header {
+        key: filed.key.clone(),
+        bytes: filed.bytes,
+        checksum,
+        version: filed.version(),
+        birth: filed.birth,
+    };
     content.encode(buffer.header_mut(header));
     match piece.offset {
         0 => (Span { header, payload: padded, at: 0 }, None),

@@ -60,7 +60,8 @@ pub(crate) fn shard_directories(path: &Path) -> io::Result<Vec<OwnedFd>> {
     Ok(shards)
 }
 
-/// A number that no process counts up to: a name with a higher one does not move ours to the end of all numbers.
+/// A number that no process counts up to: a name with a higher one does not move ours to the end of all
+/// numbers.
 const FAR: u64 = 1 << 62;
 
 /// A version above all in names, also in those that are not ours: no file is ever renamed over another.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wavetank_cache::{Slot, TierId, TierSet};
 
-use crate::backend::{Held, NewEntry};
+use crate::backend::{Birth, Found, Held, NewEntry};
 use crate::key::Key;
 
 /// An entry of the store, wherever its copies are.
@@ -15,6 +15,7 @@ pub(crate) struct Stored {
     pub(crate) key: Key,
     pub(crate) bytes: u64,
     pub(crate) recipe: Option<u64>,
+    pub(crate) birth: Birth,
     /// Its place in the ledger.
     pub(crate) slot: Slot,
     checksum: AtomicU64,
@@ -29,20 +30,22 @@ pub(crate) struct Reading(pub(crate) Arc<Stored>);
 
 impl Stored {
     /// An entry to be written.
-    pub(crate) fn new(key: Key, bytes: u64, recipe: Option<u64>, slot: Slot) -> Self {
+    pub(crate) fn new(entry: &NewEntry<'_>, slot: Slot) -> Self {
+        let NewEntry { bytes, recipe, birth, .. } = *entry;
         let (checksum, trusted) = (AtomicU64::new(0), AtomicBool::new(true));
         let (readers, copies) = (AtomicU32::new(0), Mutex::default());
-        Self { key, bytes, recipe, slot, checksum, trusted, readers, copies }
+        Self { key: entry.key.clone(), bytes, recipe, birth, slot, checksum, trusted, readers, copies }
     }
 
     /// An entry of an earlier process, which is checked when it is read.
-    pub(crate) fn found(key: Key, bytes: u64, slot: Slot, checksum: u64) -> Self {
-        let (checksum, trusted) = (AtomicU64::new(checksum), AtomicBool::new(false));
-        Self { checksum, trusted, ..Self::new(key, bytes, None, slot) }
+    pub(crate) fn found(found: &Found, slot: Slot) -> Self {
+        let (checksum, trusted) = (AtomicU64::new(found.checksum), AtomicBool::new(false));
+        let entry = NewEntry { key: &found.key, bytes: found.bytes, recipe: None, birth: found.birth };
+        Self { checksum, trusted, ..Self::new(&entry, slot) }
     }
 
     pub(crate) fn as_new(&self) -> NewEntry<'_> {
-        NewEntry { key: &self.key, bytes: self.bytes, recipe: self.recipe }
+        NewEntry { key: &self.key, bytes: self.bytes, recipe: self.recipe, birth: self.birth }
     }
 
     pub(crate) fn checksum(&self) -> u64 {
@@ -172,6 +175,11 @@ impl Index {
         self.shards[key.shard(SHARDS)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The entry of `key`.
+    pub(crate) fn find(&self, key: &Key) -> Option<Arc<Stored>> {
+        self.read(key).map(|reading| Arc::clone(&reading.0))
+    }
+
     /// The entry of `key`, held for reading.
     pub(crate) fn read(&self, key: &Key) -> Option<Reading> {
         match self.shard(key).get(key) {
@@ -204,7 +212,8 @@ impl Index {
         }
     }
 
-    /// Makes `entry` the one of its key if the claim on it still stands: someone may have replaced it meanwhile.
+    /// Makes `entry` the one of its key if the claim on it still stands: someone may have replaced it
+    /// meanwhile.
     pub(crate) fn redeem(&self, claim: &Claim, entry: &Arc<Stored>) -> bool {
         let mut shard = self.shard(&claim.key);
         let stands = claim.stands(shard.get(&claim.key));

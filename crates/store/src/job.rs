@@ -8,6 +8,7 @@ use std::time::Instant;
 use wavetank_cache::{Destination, Refusal, Resident, TierId};
 use wavetank_model::{IoTimes, Nanos};
 
+use crate::backend::{Birth, NewEntry};
 use crate::index::{Claim, Reading, Stored};
 use crate::key::Key;
 use crate::ledger::Displaced;
@@ -56,7 +57,8 @@ pub enum Outcome {
     Removed(bool),
     /// No tier takes it.
     Refused(Refusal),
-    /// A device failed; the store is as if the operation had not been asked for.
+    /// A device failed, and the entry is as if the operation had not been asked for; what made room for it
+    /// stays so.
     Failed(io::Error),
 }
 
@@ -165,7 +167,9 @@ impl Job {
         }
         let resident = Resident { fingerprint: key.fingerprint(), bytes: self.bytes, tenant };
         let mut displaced = Vec::new();
-        let make = |slot| Stored::new(key, payload.bytes(), payload.recipe(), slot);
+        let birth = Birth { put: store.next_put(), tenant };
+        let entry = NewEntry { key: &key, bytes: self.bytes, recipe: payload.recipe(), birth };
+        let make = |slot| Stored::new(&entry, slot);
         let placed = store.ledger.admit(&resident, &mut displaced, make);
         self.displace(store, displaced);
         match placed {

@@ -80,7 +80,7 @@ impl Lane {
         self.asked.len() + self.jobs.len() - self.vacant.len() + self.done.len()
     }
 
-    /// Goes on with what there is to do and gives an operation that ended, without waiting.
+    /// Goes on with what there is to do and gives an operation that ended, without waiting for devices.
     pub fn poll(&mut self) -> Option<Done> {
         if self.done.is_empty() {
             self.turn(None);

@@ -6,13 +6,15 @@
 //! | 8..12, 12..16 | length of the header, length of the key |
 //! | 16..24 | length of the payload |
 //! | 24..32 | CRC-64/NVME of the payload |
-//! | 32..40 | version: of two entries of one key the higher is the later |
+//! | 32..40 | version: the number in the file's name |
 //! | 40..48 | CRC-64/NVME of the header, with these bytes zero |
-//! | 48..64 | zero |
+//! | 48..56 | number of the write: of two entries of one key the higher is the later |
+//! | 56..60, 60..64 | tenant, zero |
 //! | 64.. | the key, then zeros |
 //!
 //! Numbers are little-endian. A file that a later process finds is served only if all of this is right.
 
+use crate::backend::Birth;
 use crate::buffer::ALIGN;
 use crate::checksum;
 use crate::key::{KEY_BYTES_MAX, Key};
@@ -28,6 +30,14 @@ pub(crate) struct Header {
     pub(crate) bytes: u64,
     pub(crate) checksum: u64,
     pub(crate) version: u64,
+    pub(crate) birth: Birth,
+}
+
+impl Header {
+    /// What is later is higher.
+    pub(crate) fn age(&self) -> (u64, u64) {
+        (self.birth.put, self.version)
+    }
 }
 
 /// Why bytes are not a header.
@@ -60,6 +70,8 @@ impl Header {
         out[16..24].copy_from_slice(&self.bytes.to_le_bytes());
         out[24..32].copy_from_slice(&self.checksum.to_le_bytes());
         out[32..40].copy_from_slice(&self.version.to_le_bytes());
+        out[48..56].copy_from_slice(&self.birth.put.to_le_bytes());
+        out[56..60].copy_from_slice(&self.birth.tenant.to_le_bytes());
         out[FIXED..FIXED + key.len()].copy_from_slice(key);
         let own = checksum::of(out);
         out[OWN_CHECKSUM].copy_from_slice(&own.to_le_bytes());
@@ -90,6 +102,7 @@ impl Header {
             bytes: number(block, 16, 8),
             checksum: number(block, 24, 8),
             version: number(block, 32, 8),
+            birth: Birth { put: number(block, 48, 8), tenant: number(block, 56, 4) as u32 },
         })
     }
 }
@@ -105,7 +118,13 @@ mod tests {
     use super::*;
 
     fn header(key: &[u8]) -> Header {
-        Header { key: Key::new(key), bytes: 5, checksum: 0x1234, version: 7 }
+        Header {
+            key: Key::new(key),
+            bytes: 5,
+            checksum: 0x1234,
+            version: 7,
+            birth: Birth { put: 9, tenant: 3 },
+        }
     }
 
     fn encoded(header: &Header) -> Vec<u8> {

@@ -22,8 +22,8 @@ pub(crate) struct Displaced {
     pub(crate) entry: Arc<Stored>,
     pub(crate) from: TierId,
     pub(crate) to: Destination,
-    /// The copies that go. They are taken from the entry when that is decided: another one may come to the same
-    /// tier before they are gone.
+    /// The copies that go. They are taken from the entry when that is decided: another one may come to the
+    /// same tier before they are gone.
     pub(crate) gone: Vec<(TierId, Arc<dyn Held>)>,
 }
 
@@ -88,6 +88,12 @@ impl Ledger {
         let entry = Arc::new(make(slot));
         book.enter(&entry);
         Some(entry)
+    }
+
+    /// Takes another copy of an entry of an earlier process into `tier`, if the rules keep two and it has
+    /// room.
+    pub(crate) fn restore_copy(&self, entry: &Arc<Stored>, tier: TierId) -> bool {
+        self.book().tiers.restore_copy(entry.slot, tier)
     }
 
     /// Notes a hit.

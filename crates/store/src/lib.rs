@@ -19,6 +19,7 @@ mod gate;
 mod ground;
 mod index;
 mod job;
+mod kept;
 mod key;
 mod lane;
 mod layout;

@@ -27,10 +27,10 @@ pub(crate) fn recover(folder: &Arc<Folder>, report: &mut dyn FnMut(Found)) -> io
         scan.directory(shard, directory)?;
     }
     let mut entries: Vec<_> = scan.latest.into_values().collect();
-    entries.sort_by_key(|(header, _)| header.version);
+    entries.sort_by_key(|(header, _)| header.age());
     for (header, filed) in entries {
-        let Header { key, bytes, checksum, version } = header;
-        report(Found { key, bytes, checksum, version, held: Arc::new(Kept(filed)) });
+        let Header { key, bytes, checksum, version, birth } = header;
+        report(Found { key, bytes, checksum, version, birth, held: Arc::new(Kept(filed)) });
     }
     Ok(scan.counts)
 }
@@ -122,7 +122,7 @@ impl Scan<'_> {
                 free.insert((header, filed));
                 return Ok(());
             }
-            Slot::Occupied(other) if other.get().0.version > header.version => filed,
+            Slot::Occupied(other) if other.get().0.age() > header.age() => filed,
             Slot::Occupied(mut other) => other.insert((header, filed)).1,
         };
         self.counts.spare += 1;

@@ -358,8 +358,8 @@ impl Lane {
         }
     }
 
-    /// Makes a written entry the one of its key. It settles afterwards: until then it is no victim, so nobody takes
-    /// it away before it is there.
+    /// Makes a written entry the one of its key. It settles afterwards: until then it is no victim, so nobody
+    /// takes it away before it is there.
     fn publish(&mut self, index: usize, entry: Arc<Stored>, tier: TierId) {
         let claim = self.job(index).claim.take();
         let before = match &claim {

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use wavetank_cache::{Eviction, Resident, Rules, TierId, TierRow};
 use wavetank_model::{Error, Result};
 
-use crate::backend::{Backend, Found, Recovery};
+use crate::backend::{Backend, Found, Held, Recovery};
 use crate::buffer::Region;
 use crate::bus::{Bus, Events};
 use crate::index::{Index, Stored};
@@ -34,6 +35,7 @@ pub struct Store {
     pub(crate) bus: Bus,
     pub(crate) opened: Instant,
     recovery: Recovery,
+    puts: AtomicU64,
 }
 
 /// What a tier holds now.
@@ -65,6 +67,7 @@ impl Store {
             bus: Bus::default(),
             opened: Instant::now(),
             recovery: Recovery::default(),
+            puts: AtomicU64::new(1),
         };
         store.recovery = store.recover(&capacities)?;
         Ok(Arc::new(store))
@@ -77,6 +80,11 @@ impl Store {
         let ports = self.backends.iter().map(|backend| Arc::clone(backend).port(&region, depth));
         let ports = ports.collect::<io::Result<Vec<_>>>()?;
         Ok(Lane::new(Arc::clone(self), Pipes::new(ports, region, depth)))
+    }
+
+    /// Writes are numbered, also over restarts: of two entries of one key the higher is the later.
+    pub(crate) fn next_put(&self) -> u64 {
+        self.puts.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Events of the lanes opened after this call; one who falls behind by `capacity` loses the next.
@@ -128,44 +136,65 @@ impl Store {
     /// Takes the entries of earlier processes into the index, in the order they were written.
     fn recover(&self, capacities: &[Option<u64>]) -> Result<Recovery> {
         let mut total = Recovery::default();
+        let mut unfit = Vec::new();
         for (tier, (backend, capacity)) in self.backends.iter().zip(capacities).enumerate() {
+            let tier = tier as TierId;
             let mut found = Vec::new();
             let counts = Arc::clone(backend).recover(&mut |entry| found.push(entry));
             let counts = counts.map_err(|e| Error::usage(format!("cannot read what is stored: {e}")))?;
             let (older, newer) = split_to_fit(found, capacity.unwrap_or(u64::MAX));
-            let unfit = newer.into_iter().filter_map(|entry| self.take_in(tier as TierId, entry));
-            self.discard(tier, older.into_iter().chain(unfit))?;
+            unfit.extend(older.into_iter().map(|entry| (tier, entry.held)));
+            newer.into_iter().for_each(|entry| self.take_in(tier, entry, &mut unfit));
             total.foreign += counts.foreign;
             total.torn += counts.torn;
             total.spare += counts.spare;
         }
+        let told = |e: io::Error| Error::usage(format!("cannot remove what has no room: {e}"));
+        self.discard(unfit).map_err(told)?;
         Ok(total)
     }
 
-    /// Gives back what has no place: a faster tier has the entry, or its tenant may not have it.
-    fn take_in(&self, tier: TierId, found: Found) -> Option<Found> {
-        if self.index.contains(&found.key) {
-            return Some(found);
+    /// Takes in one entry. What has no place is added to `unfit`: the older of two of one key, a second copy
+    /// that no tier wants, what its tenant may not have.
+    fn take_in(&self, tier: TierId, found: Found, unfit: &mut Vec<Copy>) {
+        self.puts.fetch_max(found.birth.put + 1, Ordering::Relaxed);
+        let there = self.index.find(&found.key);
+        if let Some(there) = &there {
+            let same = there.birth == found.birth && there.checksum() == found.checksum;
+            if same && self.ledger.restore_copy(there, tier) {
+                return there.keep(tier, found.held);
+            }
+            if there.birth.put >= found.birth.put {
+                return unfit.push((tier, found.held));
+            }
         }
-        let resident = Resident { fingerprint: found.key.fingerprint(), bytes: found.bytes, tenant: 0 };
-        let make = |slot| Stored::found(found.key.clone(), found.bytes, slot, found.checksum);
-        let Some(entry) = self.ledger.restore(&resident, tier, make) else { return Some(found) };
-        entry.keep(tier, found.held);
-        self.index.publish(entry);
-        None
+        let (bytes, tenant) = (found.bytes, found.birth.tenant);
+        let resident = Resident { fingerprint: found.key.fingerprint(), bytes, tenant };
+        match self.ledger.restore(&resident, tier, |slot| Stored::found(&found, slot)) {
+            None => unfit.push((tier, found.held)),
+            Some(entry) => {
+                entry.keep(tier, found.held);
+                if let Some(older) = self.index.publish(entry) {
+                    self.ledger.remove(&older);
+                    unfit.extend(older.release_all());
+                }
+            }
+        }
     }
 
-    fn discard(&self, tier: usize, unfit: impl Iterator<Item = Found>) -> Result<()> {
-        let mut unfit = unfit.peekable();
-        if unfit.peek().is_none() {
+    fn discard(&self, copies: Vec<Copy>) -> io::Result<()> {
+        if copies.is_empty() {
             return Ok(());
         }
-        let told = |e: io::Error| Error::usage(format!("cannot remove what has no room: {e}"));
-        let region = Region::new(1).map_err(told)?;
-        let mut port = Arc::clone(&self.backends[tier]).port(&region, 1).map_err(told)?;
-        unfit.try_for_each(|found| port.remove(found.held)).map_err(told)
+        let region = Region::new(1)?;
+        let ports = self.backends.iter().map(|backend| Arc::clone(backend).port(&region, 1));
+        let mut ports = ports.collect::<io::Result<Vec<_>>>()?;
+        copies.into_iter().try_for_each(|(tier, held)| ports[usize::from(tier)].remove(held))
     }
 }
+
+/// A copy of an entry, and the tier it is in.
+type Copy = (TierId, Arc<dyn Held>);
 
 /// The oldest entries that have to go for the rest to fit, and the rest.
 fn split_to_fit(mut entries: Vec<Found>, capacity: u64) -> (Vec<Found>, Vec<Found>) {

@@ -154,6 +154,49 @@ fn entries_come_back_after_a_restart_as_far_as_there_is_room() {
     assert_eq!((store.len(), store.recovery()), (0, Recovery::default()));
 }
 
+/// Broken by: numbering files instead of writes, or taking the fastest tier's entry whatever its age.
+#[test]
+fn after_a_restart_the_later_write_wins_wherever_it_is() {
+    let (upper, lower) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let open = |write| {
+        let tiers = [(&upper, Some(MIB)), (&lower, None)];
+        let tiers = tiers.map(|(place, capacity)| tier(backend("direct", place, capacity), capacity));
+        Store::open(tiers.into(), Rules { write, ..Rules::default() }).unwrap()
+    };
+    let store = open(WritePolicy::Back);
+    let mut lane = store.lane(1).unwrap();
+    put(&mut lane, 1, 10, 100 * KIB);
+    put(&mut lane, 2, 20, 100 * KIB);
+    drop((lane, store));
+    // What a process killed between writing the new entry below and removing the old one above leaves.
+    let old: Vec<_> = files_of(&upper).map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+    let store = open(WritePolicy::Back);
+    let mut lane = store.lane(1).unwrap();
+    assert!(matches!(put(&mut lane, 1, 11, 2 * MIB).outcome, Outcome::Stored(1)));
+    drop((lane, store));
+    for (path, bytes) in old {
+        std::fs::write(path, bytes).unwrap();
+    }
+    let store = open(WritePolicy::Back);
+    let mut lane = store.lane(1).unwrap();
+    assert!(get(&mut lane, 1).data == Some(made(11, 2 * MIB)), "the write that was acknowledged last");
+    assert!(get(&mut lane, 2).data == Some(made(20, 100 * KIB)));
+    assert_eq!((store.len(), files_of(&upper).count()), (2, 1), "the older one is gone");
+    drop((lane, store));
+    let store = open(WritePolicy::Through);
+    put(&mut store.lane(1).unwrap(), 3, 30, 100 * KIB);
+    drop(store);
+    let store = open(WritePolicy::Through);
+    let entries: Vec<u64> = store.usage().iter().map(|usage| usage.entries).collect();
+    assert_eq!((store.len(), entries), (3, vec![2, 2]), "both copies of the last one are known again");
+}
+
+fn files_of(place: &tempfile::TempDir) -> impl Iterator<Item = std::path::PathBuf> {
+    let folders = std::fs::read_dir(place.path().join("wavetank.store")).unwrap().flatten();
+    let files = folders.filter_map(|folder| std::fs::read_dir(folder.path()).ok()).flatten().flatten();
+    files.map(|file| file.path()).filter(|path| path.extension() == Some("kv".as_ref()))
+}
+
 /// Broken by: trusting an entry of an earlier process.
 #[test]
 fn damage_while_nobody_looked_is_not_served() {
@@ -318,8 +361,8 @@ fn crowd(store: &Arc<Store>, seed: u64) {
     }
 }
 
-/// Broken by: settling an entry before it is in the index, dropping a copy by its tier's number, a claim that outlives
-/// a replacement, leaving an entry in the ledger whose last copy is gone.
+/// Broken by: settling an entry before it is in the index, dropping a copy by its tier's number, a claim that
+/// outlives a replacement, leaving an entry in the ledger whose last copy is gone.
 #[test]
 fn lanes_that_share_keys_leave_nothing_half_there() {
     for (policy, promotion, write) in [

@@ -66,7 +66,8 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
     let method = format!(
         "- {version}; file system: {}\n\nMedians of {} interleaved pairs of {} MiB each; spread is \
          (most - least) / median of one program's runs; ratio is the median of ours / fio within a pair. \
-         CPU is that of the process with its kernel time, ours with payload and checksum.\n",
+         CPU is that of the process with its kernel time; our writes make their bytes and a checksum, \
+         our buffers are on huge pages. METHODOLOGY.md says what is like with like and what is not.\n",
         file_system(&place)?,
         options.reps,
         TOTAL / MIB,

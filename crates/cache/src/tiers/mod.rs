@@ -207,6 +207,20 @@ impl<P: Eviction> Tiers<P> {
         Some(slot)
     }
 
+    /// Takes another copy of `slot` that is in `tier` already, as after a restart: where writes do not only
+    /// go to the fastest tier, and without anything leaving for it.
+    pub fn restore_copy(&mut self, slot: Slot, tier: TierId) -> bool {
+        let (bytes, copies) = (self.resident(slot).bytes, self.copies(slot));
+        let row = self.tier(tier);
+        let fits = row.limits.capacity().is_none_or(|capacity| bytes <= capacity - row.used_bytes);
+        if self.rules.write == WritePolicy::Back || copies.contains(tier) || !fits {
+            return false;
+        }
+        self.tier_mut(tier).used_bytes += bytes;
+        self.place(slot, tier);
+        true
+    }
+
     /// `slot` was written or moved: it may be chosen as a victim again.
     pub fn settle(&mut self, slot: Slot) {
         self.entry_mut(slot).busy = false;

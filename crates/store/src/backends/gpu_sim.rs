@@ -59,7 +59,8 @@ mod tests {
         let region = Region::new(4).unwrap();
         let mut port = gpu.port(&region, 4).unwrap();
         let (key, bytes) = (Key::from("k"), CAPACITY / 2);
-        let held = port.create(&NewEntry { key: &key, bytes, recipe: Some(9) }).unwrap();
+        let held =
+            port.create(&NewEntry { key: &key, bytes, recipe: Some(9), birth: Default::default() }).unwrap();
         port.write(
             &held,
             Piece { token: 0, offset: 0, len: PIECE },

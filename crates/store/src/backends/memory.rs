@@ -24,8 +24,8 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// A page: entries are hundreds of kilobytes to gigabytes, so next to nothing is lost in the last block.
 const BLOCK_BYTES: usize = 4096;
-/// The capacity is for entries' bytes. Whole blocks take a little more, up to twice as much for entries of half a
-/// block; only addresses are reserved for it.
+/// The capacity is for entries' bytes. Whole blocks take a little more, up to twice as much for entries of
+/// half a block; only addresses are reserved for it.
 const BLOCKS_PER_BYTE: u64 = 2;
 /// Without a limit the address space for this much is reserved; memory is taken only as it is used.
 const UNLIMITED_BYTES: u64 = 1 << 40;

@@ -124,7 +124,12 @@ impl Driver {
     }
 
     pub(crate) fn put_in(&mut self, order: Order, key: &Key, bytes: &[u8]) -> io::Result<Arc<dyn Held>> {
-        let held = self.port.create(&NewEntry { key, bytes: bytes.len() as u64, recipe: None })?;
+        let held = self.port.create(&NewEntry {
+            key,
+            bytes: bytes.len() as u64,
+            recipe: None,
+            birth: Default::default(),
+        })?;
         let written = self.write(order, &held, bytes);
         if let Err(e) = written {
             self.port.remove(held).unwrap();
@@ -154,7 +159,10 @@ impl Driver {
         let open = self.port.open(held).unwrap();
         let bytes = made(1, len);
         let key = Key::from("left");
-        let begun = self.port.create(&NewEntry { key: &key, bytes: len as u64, recipe: None }).unwrap();
+        let begun = self
+            .port
+            .create(&NewEntry { key: &key, bytes: len as u64, recipe: None, birth: Default::default() })
+            .unwrap();
         let mut work = reads(Order::Forward, &open, len);
         work.extend(writes(Order::Forward, &begun, &bytes));
         assert!(self.queue(&work, 0) > 1);

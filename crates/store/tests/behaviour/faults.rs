@@ -35,7 +35,7 @@ enum Failure {
 fn live(driver: &mut Driver, number: u64, depth_first: Order) -> Vec<Failure> {
     let len = if number.is_multiple_of(10) { (2 << 20) + 5 } else { 1 + 331 * number as usize };
     let (key, bytes) = (Key::new(number.to_le_bytes()), made(number, len));
-    let entry = NewEntry { key: &key, bytes: len as u64, recipe: None };
+    let entry = NewEntry { key: &key, bytes: len as u64, recipe: None, birth: Default::default() };
     let Ok(held) = driver.port.create(&entry) else { return vec![Failure::Create] };
     let outcomes = driver.drive(&writes(depth_first, &held, &bytes));
     let refused = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();

@@ -214,7 +214,7 @@ fn files_are_used_again() {
             fill(&mut driver, round);
             // What was begun and not finished gives its file back, too.
             let key = Key::from("begun");
-            let entry = NewEntry { key: &key, bytes: 1000, recipe: None };
+            let entry = NewEntry { key: &key, bytes: 1000, recipe: None, birth: Default::default() };
             let begun = driver.port.create(&entry).unwrap();
             driver.port.remove(begun).unwrap();
             drop(driver.port.create(&entry).unwrap());

@@ -76,8 +76,15 @@ fn what_was_begun_can_be_removed() {
         let mut driver = stage.driver(2);
         for round in 0..8_u64 {
             let (key, bytes) = (Key::new(round.to_le_bytes()), made(round, 100_000));
-            let begun =
-                driver.port.create(&NewEntry { key: &key, bytes: bytes.len() as u64, recipe: None }).unwrap();
+            let begun = driver
+                .port
+                .create(&NewEntry {
+                    key: &key,
+                    bytes: bytes.len() as u64,
+                    recipe: None,
+                    birth: Default::default(),
+                })
+                .unwrap();
             if round.is_multiple_of(2) {
                 driver.write(Order::Forward, &begun, &bytes).unwrap();
             }
@@ -97,7 +104,8 @@ fn what_was_not_committed_is_gone() {
         let bytes = made(1, (1 << 20) + 7);
         let kept = driver.put(&Key::from("committed"), &bytes).unwrap();
         let key = Key::from("begun");
-        let entry = NewEntry { key: &key, bytes: bytes.len() as u64, recipe: None };
+        let entry =
+            NewEntry { key: &key, bytes: bytes.len() as u64, recipe: None, birth: Default::default() };
         let (written, empty) = (driver.port.create(&entry).unwrap(), driver.port.create(&entry).unwrap());
         driver.write(Order::Forward, &written, &bytes).unwrap();
         let gone = driver.put(&Key::from("removed"), &bytes).unwrap();

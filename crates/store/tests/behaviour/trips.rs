@@ -54,7 +54,10 @@ fn at_once(stage: &Stage, driver: &mut Driver, count: u64) {
     let size = |n: u64| if n.is_multiple_of(16) { (1 << 20) + 1 } else { 5000 * n as usize % 70_000 };
     let bytes: Vec<_> = (0..count).map(|n| made(n, size(n))).collect();
     let create = |(key, bytes): (&Key, &Vec<u8>)| {
-        driver.port.create(&NewEntry { key, bytes: bytes.len() as u64, recipe: None }).unwrap()
+        driver
+            .port
+            .create(&NewEntry { key, bytes: bytes.len() as u64, recipe: None, birth: Default::default() })
+            .unwrap()
     };
     let held: Vec<_> = keys.iter().zip(&bytes).map(create).collect();
     // By offset: the second pieces come after all first ones, so that entries are interleaved.

@@ -31,7 +31,7 @@ impl Lane {
     }
 
     pub(crate) fn create(&mut self, key: &Key, bytes: u64) -> io::Result<Arc<dyn Held>> {
-        self.port.create(&NewEntry { key, bytes, recipe: None })
+        self.port.create(&NewEntry { key, bytes, recipe: None, birth: Default::default() })
     }
 
     /// Writes all of an entry, its pieces in a mixed-up order, and commits it.

@@ -6,12 +6,13 @@
     reason = "a test fails by panicking, says what it skips, and not every one needs every server"
 )]
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::{NamedTempFile, TempDir};
@@ -89,9 +90,16 @@ impl Drop for Peer {
     }
 }
 
-/// A port that nothing listens on.
+/// A port that nothing listens on, and that no other test of this process was given: the system may give one
+/// twice before anyone listens on it.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        if GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(port) {
+            return port;
+        }
+    }
 }
 
 /// A site with these options.

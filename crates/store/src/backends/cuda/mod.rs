@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(cuda.notes(), [""; 0]);
         let sizes = [PIECE, PIECE, 1000];
         let bytes = sizes.iter().sum::<usize>() as u64;
-        let entry = NewEntry { key: &Key::from("k"), bytes, recipe: None };
+        let entry = NewEntry { key: &Key::from("k"), bytes, recipe: None, birth: Default::default() };
         let held = port.create(&entry).unwrap();
         let offsets = [0, PIECE, 2 * PIECE].map(|offset| offset as u64);
         let pieces = [0, 1, 2].map(|i| Piece { token: i as u64, offset: offsets[i], len: sizes[i] });

@@ -33,7 +33,7 @@ use wavetank_model::Result;
 use self::bucket::Bucket;
 use self::parts::{Part, Parts};
 use super::{Entry, Site};
-use crate::backend::{Backend, Caps, Found, Held, Location, NewEntry, Piece, Port, Recovery, Seal};
+use crate::backend::{Backend, Birth, Caps, Found, Held, Location, NewEntry, Piece, Port, Recovery, Seal};
 use crate::buffer::{Buffer, PIECE, Region};
 use crate::checksum;
 use crate::key::Key;
@@ -85,6 +85,7 @@ struct Stored {
     objects: Arc<Objects>,
     key: Key,
     bytes: u64,
+    birth: Birth,
     version: u64,
     path: Path,
     state: AtomicU8,
@@ -122,7 +123,7 @@ impl Backend for Object {
 impl Blocking for Object {
     fn create(&self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
         let version = self.objects.version.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Stored::new(&self.objects, entry.key, entry.bytes, version, WRITING)))
+        Ok(Arc::new(Stored::new(&self.objects, entry, version, WRITING)))
     }
 
     fn write(
@@ -191,11 +192,13 @@ impl Blocking for Object {
 }
 
 impl Stored {
-    fn new(objects: &Arc<Objects>, key: &Key, bytes: u64, version: u64, state: u8) -> Self {
+    fn new(objects: &Arc<Objects>, entry: &NewEntry<'_>, version: u64, state: u8) -> Self {
+        let NewEntry { key, bytes, birth, .. } = *entry;
         Self {
             objects: Arc::clone(objects),
             key: key.clone(),
             bytes,
+            birth,
             version,
             path: objects.bucket.path(&name::of_entry(key.hash(), version)),
             state: AtomicU8::new(state),
@@ -219,8 +222,8 @@ impl Stored {
 
     fn seal(&self, checksum: u64) {
         let mut header = vec![0; header_len(&self.key)];
-        let (key, bytes, version) = (self.key.clone(), self.bytes, self.version);
-        Header { key, bytes, checksum, version }.encode(&mut header);
+        let Self { bytes, version, birth, .. } = *self;
+        Header { key: self.key.clone(), bytes, checksum, version, birth }.encode(&mut header);
         self.parts().seal(header.into());
     }
 

@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use super::{COMMITTED, Objects, REMOVED, Stored};
-use crate::backend::{Found, Recovery};
+use crate::backend::{Found, NewEntry, Recovery};
 use crate::buffer::{ALIGN, HEADROOM};
 use crate::key::Key;
 use crate::layout::{Header, NotAHeader, header_len};
@@ -35,10 +35,15 @@ pub(super) fn recover(objects: &Arc<Objects>, report: &mut dyn FnMut(Found)) -> 
         scan.entry(&meta, end)?;
     }
     let mut entries: Vec<_> = scan.latest.into_values().collect();
-    entries.sort_by_key(|header| header.version);
-    for Header { key, bytes, checksum, version } in entries {
-        let held = Arc::new(Stored::new(objects, &key, bytes, version, COMMITTED));
-        report(Found { key, bytes, checksum, version, held });
+    entries.sort_by_key(Header::age);
+    for Header { key, bytes, checksum, version, birth } in entries {
+        let held = Arc::new(Stored::new(
+            objects,
+            &NewEntry { key: &key, bytes, recipe: None, birth },
+            version,
+            COMMITTED,
+        ));
+        report(Found { key, bytes, checksum, version, birth, held });
     }
     Ok(scan.counts)
 }
@@ -94,11 +99,13 @@ impl Scan<'_> {
                 free.insert(header);
                 return Ok(());
             }
-            Slot::Occupied(other) if other.get().version > header.version => header,
+            Slot::Occupied(other) if other.get().age() > header.age() => header,
             Slot::Occupied(mut other) => other.insert(header),
         };
         self.counts.spare += 1;
-        Stored::new(self.objects, &older.key, older.bytes, older.version, REMOVED).end()
+        let Header { key, bytes, birth, version, .. } = &older;
+        let entry = NewEntry { key, bytes: *bytes, recipe: None, birth: *birth };
+        Stored::new(self.objects, &entry, *version, REMOVED).end()
     }
 }
 
@@ -143,7 +150,8 @@ mod tests {
     #[test]
     fn a_header_is_found_at_the_end_whatever_the_key() {
         for key in [&b"k"[..], &[7; 10_000], &[1; crate::KEY_BYTES_MAX]] {
-            let header = Header { key: Key::new(key), bytes: 5, checksum: 1, version: 2 };
+            let header =
+                Header { key: Key::new(key), bytes: 5, checksum: 1, version: 2, birth: Default::default() };
             let mut object = vec![0; 5 + header_len(&header.key)];
             header.encode(&mut object[5..]);
             let size = object.len() as u64;

@@ -25,7 +25,7 @@ use wavetank_model::{Error, Result};
 
 use self::server::Server;
 use super::{Entry, Site};
-use crate::backend::{Backend, Caps, Found, Held, Location, NewEntry, Piece, Port, Recovery, Seal};
+use crate::backend::{Backend, Birth, Caps, Found, Held, Location, NewEntry, Piece, Port, Recovery, Seal};
 use crate::buffer::{Buffer, PIECE, Region};
 use crate::checksum;
 use crate::key::Key;
@@ -100,6 +100,7 @@ struct Valued {
     keys: Arc<Keys>,
     key: Key,
     bytes: u64,
+    birth: Birth,
     version: u64,
     checksum: OnceLock<u64>,
     state: AtomicU8,
@@ -140,6 +141,7 @@ impl Blocking for Redis {
             keys: Arc::clone(&self.keys),
             key: entry.key.clone(),
             bytes: entry.bytes,
+            birth: entry.birth,
             version,
             checksum: OnceLock::new(),
             state: AtomicU8::new(WRITING),
@@ -170,7 +172,8 @@ impl Blocking for Redis {
         let unsealed =
             || io::Error::new(io::ErrorKind::InvalidInput, "redis: committed before it was sealed");
         let checksum = entry.checksum.get().copied().or(empty).ok_or_else(unsealed)?;
-        let header = Header { key: entry.key.clone(), bytes: entry.bytes, checksum, version: entry.version };
+        let Valued { key, bytes, version, birth, .. } = entry;
+        let header = Header { key: key.clone(), bytes: *bytes, checksum, version: *version, birth: *birth };
         let mut manifest = vec![0; header_len(&entry.key)];
         header.encode(&mut manifest);
         entry.state.store(UNSURE, Ordering::Release);

@@ -47,7 +47,7 @@ pub(super) fn recover(keys: &Arc<Keys>, report: &mut dyn FnMut(Found)) -> io::Re
     scan.manifests()?;
     scan.orphans()?;
     let mut entries: Vec<Header> = scan.latest.into_values().collect();
-    entries.sort_by_key(|header| header.version);
+    entries.sort_by_key(Header::age);
     for header in entries {
         report(found(keys, header));
     }
@@ -157,7 +157,7 @@ impl<'a> Scan<'a> {
                 free.insert(header);
                 return Ok(());
             }
-            Slot::Occupied(other) if other.get().version > header.version => header,
+            Slot::Occupied(other) if other.get().age() > header.age() => header,
             Slot::Occupied(mut other) => other.insert(header),
         };
         self.spare += 1;
@@ -173,14 +173,15 @@ fn delete(keys: &Keys, name: &str, numbers: &BTreeSet<u64>) -> io::Result<()> {
 }
 
 fn found(keys: &Arc<Keys>, header: Header) -> Found {
-    let Header { key, bytes, checksum, version } = header;
+    let Header { key, bytes, checksum, version, birth } = header;
     let held = Valued {
         keys: Arc::clone(keys),
         key: key.clone(),
         bytes,
+        birth,
         version,
         checksum: OnceLock::from(checksum),
         state: AtomicU8::new(COMMITTED),
     };
-    Found { key, bytes, checksum, version, held: Arc::new(held) }
+    Found { key, bytes, checksum, version, birth, held: Arc::new(held) }
 }
