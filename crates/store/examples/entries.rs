@@ -100,7 +100,7 @@ fn drive(lane: &mut Lane, load: &Load, ask: impl Fn(&mut Lane, u64, u64)) -> Res
     let mut asked = 0;
     let mut done = 0;
     while done < load.entries {
-        while asked < load.entries && lane.pending() < load.depth + 2 {
+        while asked < load.entries && lane.pending() < 2 * load.depth + 2 {
             ask(lane, asked, load.entry_bytes);
             asked += 1;
         }

@@ -11,8 +11,12 @@ use crate::backend::{Completion, Piece, Port};
 use crate::buffer::{Buffer, Region};
 use crate::transfer::{Part, Source, Transfer};
 
-/// Pieces that are made while all that may be with a device are there.
-const AHEAD: usize = 2;
+/// How many pieces are made while all that may be with a device are there: completions come in bursts, and
+/// what is ready then keeps the device busy.
+fn ahead(depth: usize) -> usize {
+    (depth / 2).clamp(2, 8)
+}
+
 /// How long one port is waited for while another has pieces too.
 const SLICE: Duration = Duration::from_micros(100);
 
@@ -76,7 +80,7 @@ impl Pipes {
 
     /// How many buffers a lane of `depth` needs.
     pub(crate) fn buffers(depth: usize) -> usize {
-        depth + AHEAD
+        depth + ahead(depth)
     }
 
     pub(crate) fn port(&mut self, tier: TierId) -> &mut dyn Port {
@@ -96,7 +100,7 @@ impl Pipes {
     /// Begins with the next piece of a transfer that has more.
     pub(crate) fn feed(&mut self, job: usize, transfer: &mut Transfer) -> Fed {
         let made_here = matches!(transfer.source, Source::Payload(_));
-        if (self.is_full() && !made_here) || self.ready.len() >= AHEAD {
+        if (self.is_full() && !made_here) || self.ready.len() >= ahead(self.depth) {
             return Fed::Full;
         }
         let Some(mut buffer) = self.region.take() else { return Fed::Full };

@@ -24,12 +24,12 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cuda",
     about: "the memory of an NVIDIA GPU",
     caps: Caps { keeps_bytes: true, survives: false, location: Location::Device },
-    options: &[("block", "bytes of one block of device memory, 65536 unless given")],
+    options: &[("block", "bytes of one block of device memory, 4096 unless given")],
     open,
 };
 
 /// Entries are a few hundred kilobytes to gigabytes: little is lost in the last block.
-const BLOCK_BYTES: usize = 64 * 1024;
+const BLOCK_BYTES: usize = 4096;
 /// `cuMemAlloc` aligns to 256 bytes; copies between aligned addresses are the fast ones.
 const BLOCK_ALIGN: usize = 256;
 
