@@ -53,7 +53,10 @@ fn redis() -> Result<(), String> {
 fn moto(folder: &Path, packages: &[&str]) -> Result<(), String> {
     let wanted = packages.join("\n");
     let mark = folder.join(INSTALLED);
-    if fs::read_to_string(&mark).is_ok_and(|found| found == wanted) {
+    // An environment that was moved still has its mark, and its programs name the old place.
+    let server = folder.join("bin/moto_server");
+    let starts = || text_of(&server.to_string_lossy(), &["--help"]).is_ok();
+    if fs::read_to_string(&mark).is_ok_and(|found| found == wanted) && starts() {
         println!("{}: {}", folder.display(), packages.join(", "));
         return Ok(());
     }
