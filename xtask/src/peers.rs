@@ -76,8 +76,10 @@ mod tests {
     fn what_is_installed_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(INSTALLED), "a==1\nb==2").unwrap();
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        std::os::unix::fs::symlink("/bin/true", folder.path().join("bin/moto_server")).unwrap();
         assert_eq!(moto(folder.path(), &["a==1", "b==2"]), Ok(()));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]
