@@ -17,6 +17,7 @@ mod folder;
 mod frame;
 mod gate;
 mod ground;
+mod immediate;
 mod index;
 mod job;
 mod kept;

@@ -1,8 +1,8 @@
 //! kill -9 at random points, again and again in one directory: what was acknowledged is there, nothing
 //! corrupt is served.
 //!
-//! Broken by: naming a file before its bytes are written, using a file again before its old name is gone,
-//! serving an entry of an earlier process without checking it.
+//! Broken by: naming a file before its bytes are written, using a file again before its old name is gone.
+//! That an entry of an earlier process is checked before it is served has a test of its own (`store`).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 

@@ -12,6 +12,7 @@ use super::{Entry, Site};
 use crate::arena::{Arena, Room};
 use crate::backend::{Backend, Caps, Completion, Held, Location, NewEntry, Piece, Port, Seal};
 use crate::buffer::{Buffer, Region};
+use crate::immediate::Immediate;
 use crate::payload;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -61,7 +62,7 @@ struct Memory {
 
 struct MemoryPort {
     memory: Arc<Memory>,
-    done: Vec<Completion>,
+    done: Immediate,
 }
 
 struct Kept {
@@ -103,7 +104,7 @@ impl Held for Kept {
 
 impl Backend for Memory {
     fn port(self: Arc<Self>, _: &Arc<Region>, _: usize) -> io::Result<Box<dyn Port>> {
-        Ok(Box::new(MemoryPort { memory: self, done: Vec::new() }))
+        Ok(Box::new(MemoryPort { memory: self, done: Immediate::default() }))
     }
 
     fn notes(&self) -> Vec<String> {
@@ -114,13 +115,6 @@ impl Backend for Memory {
 
 fn kept(held: &Arc<dyn Held>) -> &Kept {
     held.as_any().downcast_ref().expect("an entry of this backend")
-}
-
-impl MemoryPort {
-    fn finish(&mut self, piece: Piece, buffer: Buffer, submitted: Instant) {
-        let finished = Instant::now();
-        self.done.push(Completion { token: piece.token, buffer, result: Ok(()), submitted, finished });
-    }
 }
 
 impl Port for MemoryPort {
@@ -137,7 +131,7 @@ impl Port for MemoryPort {
         if seed.is_none() {
             room.copy_in(piece.offset, &buffer.payload()[..piece.len]);
         }
-        self.finish(piece, buffer, start);
+        self.done.finish(piece, buffer, start);
     }
 
     fn commit(&mut self, held: Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
@@ -152,7 +146,7 @@ impl Port for MemoryPort {
             Some(seed) => payload::fill(*seed, piece.offset, bytes),
             None => room.copy_out(piece.offset, bytes),
         }
-        self.finish(piece, buffer, start);
+        self.done.finish(piece, buffer, start);
     }
 
     fn remove(&mut self, _: Arc<dyn Held>) -> io::Result<()> {
@@ -164,7 +158,7 @@ impl Port for MemoryPort {
     }
 
     fn reap(&mut self, _: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
-        done.append(&mut self.done);
+        self.done.take(done);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::Entry;
 use crate::backend::{Backend, Caps, Completion, Held, Location, NewEntry, Piece, Port, Seal};
 use crate::buffer::{Buffer, Region};
+use crate::immediate::Immediate;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "null",
@@ -21,7 +22,7 @@ struct Null;
 struct Nothing;
 #[derive(Default)]
 struct NullPort {
-    done: Vec<Completion>,
+    done: Immediate,
 }
 
 impl Held for Nothing {
@@ -36,21 +37,13 @@ impl Backend for Null {
     }
 }
 
-impl NullPort {
-    fn finish(&mut self, piece: Piece, buffer: Buffer) {
-        let now = Instant::now();
-        let done = Completion { token: piece.token, buffer, result: Ok(()), submitted: now, finished: now };
-        self.done.push(done);
-    }
-}
-
 impl Port for NullPort {
     fn create(&mut self, _: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
         Ok(Arc::new(Nothing))
     }
 
     fn write(&mut self, _: &Arc<dyn Held>, piece: Piece, buffer: Buffer, _: Option<Seal>) {
-        self.finish(piece, buffer);
+        self.done.finish(piece, buffer, Instant::now());
     }
 
     fn commit(&mut self, held: Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
@@ -58,7 +51,7 @@ impl Port for NullPort {
     }
 
     fn read(&mut self, _: &Arc<dyn Held>, piece: Piece, buffer: Buffer) {
-        self.finish(piece, buffer);
+        self.done.finish(piece, buffer, Instant::now());
     }
 
     fn remove(&mut self, _: Arc<dyn Held>) -> io::Result<()> {
@@ -70,7 +63,7 @@ impl Port for NullPort {
     }
 
     fn reap(&mut self, _: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
-        done.append(&mut self.done);
+        self.done.take(done);
         Ok(())
     }
 
