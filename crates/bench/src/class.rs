@@ -2,19 +2,7 @@
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
-use wavetank_model::Draw;
-
-/// A service class, the most urgent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Class {
-    /// Someone waits at a screen.
-    Interactive,
-    /// Someone waits.
-    Responsive,
-    /// Nobody waits.
-    Batch,
-}
+use wavetank_model::{Class, Draw};
 
 /// What a class is promised, in milliseconds of end-to-end latency, and how urgent it is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,27 +20,15 @@ pub struct Target {
     pub priority: u32,
 }
 
-impl Class {
-    /// Every class, the most urgent first.
-    pub const ALL: [Self; 3] = [Self::Interactive, Self::Responsive, Self::Batch];
-
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Interactive => "interactive",
-            Self::Responsive => "responsive",
-            Self::Batch => "batch",
-        }
-    }
-
-    /// What it is promised unless the configuration says otherwise (spec/kv-bench.md 6).
-    pub fn target(self) -> Target {
-        let (priority, [p95, p99, p999, p9999]) = match self {
-            Self::Interactive => (3, [50.0, 100.0, 150.0, 200.0]),
-            Self::Responsive => (2, [100.0, 200.0, 350.0, 500.0]),
-            Self::Batch => (1, [1000.0, 5000.0, 7500.0, 10_000.0]),
+impl Target {
+    /// What `class` is promised unless the configuration says otherwise (spec/kv-bench.md 6).
+    pub fn of(class: Class) -> Self {
+        let (priority, [p95, p99, p999, p9999]) = match class {
+            Class::Interactive => (3, [50.0, 100.0, 150.0, 200.0]),
+            Class::Responsive => (2, [100.0, 200.0, 350.0, 500.0]),
+            Class::Batch => (1, [1000.0, 5000.0, 7500.0, 10_000.0]),
         };
-        Target {
+        Self {
             target_latency_p95_ms: p95,
             target_latency_p99_ms: p99,
             target_latency_p999_ms: p999,
@@ -105,6 +81,6 @@ mod tests {
         let share = |class: Class| f64::from(counts[class as usize]) / 20_000.0;
         assert!((share(Class::Interactive) - 0.15).abs() < 0.01);
         assert!((share(Class::Responsive) - 0.35).abs() < 0.015);
-        assert!(Class::ALL.is_sorted_by_key(|class| std::cmp::Reverse(class.target().priority)));
+        assert!(Class::ALL.is_sorted_by_key(|class| std::cmp::Reverse(Target::of(*class).priority)));
     }
 }

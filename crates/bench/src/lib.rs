@@ -15,11 +15,11 @@ mod request;
 mod user;
 mod worker;
 
-pub use class::{Class, ClassShare, Target};
+pub use class::{ClassShare, Target};
 pub use document::{Documents, Library};
 pub use persona::{Mix, Persona, Template};
 pub use prompt::{PROMPTS, Prompt};
 pub use queue::{Ageing, Queue};
 pub use request::{Name, Phase, Request};
 pub use user::{Habits, User};
-pub use worker::{Act, Pace, Reads, Role, Why, Worker};
+pub use worker::{Act, Pace, Reads, Role, Worker};

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use wavetank_model::Nanos;
-
-use crate::class::Class;
+use wavetank_model::{Class, Nanos};
 
 /// What a request does with its own entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Draw, Nanos, seeded};
+use wavetank_model::{Class, Draw, Nanos, seeded};
 
-use crate::class::{Class, ClassShare};
+use crate::class::ClassShare;
 use crate::document::{Documents, Library};
 use crate::persona::{Mix, Persona, Template};
 use crate::prompt::PROMPTS;

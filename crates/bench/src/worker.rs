@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use wavetank_model::Nanos;
+use serde::{Deserialize, Serialize};
+use wavetank_model::{Nanos, Why};
 
 use crate::document::Library;
 use crate::prompt::PROMPTS;
@@ -33,21 +34,6 @@ pub enum Act {
     },
     /// Generates tokens, which takes time and touches nothing.
     Generate(u32),
-}
-
-/// Why an entry is touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// It is a shared prompt.
-    Prompt,
-    /// It is an earlier turn.
-    History,
-    /// It is the request's own, computed for the first time.
-    Prefill,
-    /// It is a chunk of a document.
-    Document,
-    /// It is the request's own, needed to generate.
-    Decode,
 }
 
 /// How often generating reads an entry.
@@ -154,7 +140,8 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::Class;
+    use wavetank_model::Class;
+
     use crate::document::Documents;
 
     fn request(turn: u32, prompt: Option<u8>) -> Request {

@@ -19,6 +19,6 @@ pub use pool::{BlockId, BlockPool, Hits};
 pub use radix::{PageId, RadixTree};
 pub use recency::{Links, Recency};
 pub use tiers::{
-    Admitted, Destination, Move, Promoted, Promotion, Refusal, Rules, TierId, TierRow, TierSet, Tiers,
+    Admitted, Destination, Move, Promoted, Promotion, Refusal, Room, Rules, TierId, TierRow, TierSet, Tiers,
     WritePolicy,
 };

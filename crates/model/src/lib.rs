@@ -6,6 +6,7 @@
 
 mod accelerator;
 mod architecture;
+mod bench_event;
 mod error;
 mod event;
 mod id;
@@ -19,6 +20,7 @@ mod units;
 
 pub use accelerator::{Accelerator, accelerator, accelerators};
 pub use architecture::{Architecture, Experts, Latent, model, models};
+pub use bench_event::{Answer, BenchEvent, BenchFact, Class, Operation, Served, Touch, Why};
 pub use error::{Error, ErrorKind, Result};
 pub use event::{HandoffTimes, RejectReason, ServeEvent, ServeSink, Sink};
 pub use id::{RequestId, SessionId, WorkerId};

@@ -192,7 +192,9 @@ impl Virtual {
 fn every_rule() -> impl Iterator<Item = Rules> {
     let promotions = [Promotion::Never, Promotion::OnHit, Promotion::OnSecondHit];
     let writes = [WritePolicy::Back, WritePolicy::Through, WritePolicy::Around];
-    promotions.into_iter().flat_map(move |promotion| writes.map(|write| Rules { promotion, write }))
+    promotions
+        .into_iter()
+        .flat_map(move |promotion| writes.map(|write| Rules { promotion, write, ..Rules::default() }))
 }
 
 fn assert_same(real: &[String], expected: &[String], what: &str) {

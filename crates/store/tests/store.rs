@@ -63,7 +63,7 @@ fn what_falls_down_comes_back_whole() {
         let place = tempfile::tempdir_in(place.path()).unwrap();
         let upper = tier(backend("memory", &place, Some(4 * MIB)), Some(4 * MIB));
         let lower = tier(backend("direct", &place, None), None);
-        let store = Store::open(vec![upper, lower], Rules { promotion, write }).unwrap();
+        let store = Store::open(vec![upper, lower], Rules { promotion, write, ..Rules::default() }).unwrap();
         let mut lane = store.lane(4).unwrap();
         for number in 0..20 {
             assert!(matches!(put(&mut lane, number, number, MIB + number).outcome, Outcome::Stored(_)));
@@ -378,7 +378,7 @@ fn lanes_that_share_keys_leave_nothing_half_there() {
             let eviction = (eviction::policy(policy).unwrap().build)(&settings).unwrap();
             Tier { backend: backend(name, &place, Some(capacity)), capacity_bytes: Some(capacity), eviction }
         });
-        let store = Store::open(tiers.into(), Rules { promotion, write }).unwrap();
+        let store = Store::open(tiers.into(), Rules { promotion, write, ..Rules::default() }).unwrap();
         std::thread::scope(|scope| {
             for seed in 1..=3 {
                 let store = &store;
@@ -416,7 +416,7 @@ fn several_lanes_on_every_tier() {
         (Promotion::OnSecondHit, WritePolicy::Through),
         (Promotion::OnHit, WritePolicy::Around),
     ] {
-        storms(|backend| backend, Rules { promotion, write }, false);
+        storms(|backend| backend, Rules { promotion, write, ..Rules::default() }, false);
     }
 }
 
@@ -443,6 +443,6 @@ fn several_lanes_under_faults() {
     for (promotion, write) in
         [(Promotion::OnHit, WritePolicy::Back), (Promotion::OnHit, WritePolicy::Through)]
     {
-        storms(wrap, Rules { promotion, write }, true);
+        storms(wrap, Rules { promotion, write, ..Rules::default() }, true);
     }
 }

@@ -12,6 +12,7 @@ mod tier_set;
 use serde::{Deserialize, Serialize};
 
 use crate::eviction::{Eviction, Resident, Slot};
+pub use room::Room;
 use room::{Call, Limits};
 pub use tier_set::TierSet;
 
@@ -69,13 +70,15 @@ pub enum WritePolicy {
 }
 
 /// What the tiers of a stack have in common.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rules {
     /// When a hit moves an entry up.
     pub promotion: Promotion,
     /// Where an entry is written first.
     pub write: WritePolicy,
+    /// How room is made.
+    pub room: Room,
 }
 
 /// One tier of a stack to build.
@@ -154,7 +157,7 @@ impl<P: Eviction> Tiers<P> {
         assert!((1..=TierSet::MOST).contains(&rows.len()), "a stack has 1 to {} tiers", TierSet::MOST);
         let last = rows.len() - 1;
         let tier = |(at, row): (usize, TierRow<P>)| Tier {
-            limits: Limits::of(row.capacity_bytes, at == last),
+            limits: Limits::of(row.capacity_bytes, at == last, &rules.room),
             used_bytes: 0,
             entries: 0,
             policy: row.policy,
@@ -174,7 +177,7 @@ impl<P: Eviction> Tiers<P> {
         evictable: &mut dyn FnMut(Slot, TierId) -> bool,
         moves: &mut Vec<Move>,
     ) -> Result<Admitted, Refusal> {
-        let mut call = Call { evictable, moves };
+        let mut call = Call { evictable, moves, depth: 0 };
         // Before anything leaves, so that the slot is none of those in the moves.
         let slot = self.open(entry);
         let first = if self.rules.write == WritePolicy::Around { self.last() } else { 0 };
@@ -262,7 +265,7 @@ impl<P: Eviction> Tiers<P> {
         let from = self.fastest(slot);
         // What falls to make room must not push out the copy that is read.
         self.entry_mut(slot).busy = true;
-        let Ok(to) = self.fill(slot, 0..from, &mut Call { evictable, moves }) else {
+        let Ok(to) = self.fill(slot, 0..from, &mut Call { evictable, moves, depth: 0 }) else {
             self.entry_mut(slot).busy = false;
             return None;
         };

@@ -5,28 +5,59 @@
 //! below it, and one that no lower tier can ever hold leaves, so that it does not block its tier for good.
 //! And a policy may refuse free room (`admits`), which then takes victims like a lack of it.
 
-use super::{Destination, Move, Refusal, TierId, TierSet, Tiers};
+use serde::{Deserialize, Serialize};
+
+use super::{Destination, Move, Refusal, TierId, Tiers};
 use crate::eviction::{Eviction, Resident, Slot};
+
+/// The rules of making room that can be set; the defaults are the reference's. Shares are of a tier's
+/// capacity, and of tiers that are not the last, which may fill up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Room {
+    /// What a tier aims at, so that the next entry finds room.
+    pub target_share: f64,
+    /// A larger entry is refused; this is how a tier of no bytes is skipped.
+    pub largest_share: f64,
+    /// One call may evict as many as there are and a few that arrive meanwhile, at least this many …
+    pub evictions_min: u64,
+    /// … and at most this many.
+    pub evictions_max: u64,
+    /// How many tiers down one call may push entries.
+    pub depth_max: u8,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self::REFERENCE
+    }
+}
+
+impl Room {
+    /// The reference's rules.
+    pub const REFERENCE: Self = Self {
+        target_share: 0.8,
+        largest_share: 0.95,
+        evictions_min: 1000,
+        evictions_max: 5000,
+        depth_max: 10,
+    };
+
+    fn most_evictions(&self, entries: u64) -> u64 {
+        (entries + SPARE_EVICTIONS).max(self.evictions_min).min(self.evictions_max)
+    }
+}
 
 // The constants below are those of the reference, in percent of the capacity where nothing else is said.
 
-/// A tier that is not the last refuses a larger entry; this is how a tier of no bytes is skipped.
-const LARGEST_PERCENT: u64 = 95;
-/// What a tier that is not the last aims at, so that the next entry finds room.
-const TARGET_PERCENT: u64 = 80;
 /// A tier with less in it than this takes what fits its capacity, target or not.
 const NEARLY_EMPTY_PERCENT: u64 = 5;
 /// A tier with less in it than this …
 const SPARSE_PERCENT: u64 = 20;
 /// … is not emptied for an entry larger than this share of the target.
 const BULKY_PERCENT_OF_TARGET: u64 = 50;
-/// One call evicts as many as there are and a few that arrive meanwhile, within bounds.
+/// What may arrive while a call evicts.
 const SPARE_EVICTIONS: u64 = 100;
-const FEWEST_EVICTIONS: u64 = 1000;
-const MOST_EVICTIONS: u64 = 5000;
-/// The reference stops at this depth. A level is a tier here, so the limit is out of reach and not counted.
-const DEEPEST: usize = 10;
-const _: () = assert!(TierSet::MOST <= DEEPEST);
 
 /// How full a tier may get.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +71,14 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    pub(super) fn of(capacity: Option<u64>, is_last: bool) -> Self {
-        let share = |share| capacity.map_or(u64::MAX, |capacity| percent(capacity, share));
-        let (largest, target) = if is_last { (100, 100) } else { (LARGEST_PERCENT, TARGET_PERCENT) };
+    pub(super) fn of(capacity: Option<u64>, is_last: bool, room: &Room) -> Self {
+        // Parts per million are exact for what people write.
+        let part = |share: f64| (u128::from((share * 1e6).round() as u64), 1_000_000);
+        let share = |share| {
+            let (part, whole) = part(share);
+            capacity.map_or(u64::MAX, |capacity| (u128::from(capacity) * part / whole) as u64)
+        };
+        let (largest, target) = if is_last { (1.0, 1.0) } else { (room.largest_share, room.target_share) };
         Self { capacity, largest: share(largest), target: share(target), is_last }
     }
 
@@ -73,14 +109,12 @@ fn percent(of: u64, share: u64) -> u64 {
     (u128::from(of) * u128::from(share) / 100) as u64
 }
 
-fn most_evictions(entries: u64) -> u64 {
-    (entries + SPARE_EVICTIONS).clamp(FEWEST_EVICTIONS, MOST_EVICTIONS)
-}
-
 /// What one call asks and fills.
 pub(super) struct Call<'a> {
     pub(super) evictable: &'a mut dyn FnMut(Slot, TierId) -> bool,
     pub(super) moves: &'a mut Vec<Move>,
+    /// How many tiers down it is already.
+    pub(super) depth: u8,
 }
 
 impl<P: Eviction> Tiers<P> {
@@ -99,7 +133,7 @@ impl<P: Eviction> Tiers<P> {
         if !fits && row.limits.is_bulky(row.used_bytes, incoming.bytes) {
             return Err(Refusal::NoRoom);
         }
-        let mut evictions_left = most_evictions(row.entries);
+        let mut evictions_left = self.rules.room.most_evictions(row.entries);
         while !self.takes(tier, incoming) {
             evictions_left = evictions_left.checked_sub(1).ok_or(Refusal::NoRoom)?;
             let victim = self.victim(tier, incoming, call).ok_or(Refusal::NoRoom)?;
@@ -145,8 +179,14 @@ impl<P: Eviction> Tiers<P> {
             return Ok(Destination::Below(below));
         }
         let resident = *self.resident(slot);
+        if call.depth >= self.rules.room.depth_max {
+            return Err(Refusal::NoRoom);
+        }
         for lower in tier + 1..self.len() {
-            match self.reserve(lower, &resident, call) {
+            call.depth += 1;
+            let reserved = self.reserve(lower, &resident, call);
+            call.depth -= 1;
+            match reserved {
                 Ok(()) => return Ok(Destination::Tier(lower)),
                 Err(Refusal::TooLarge) => {}
                 Err(Refusal::NoRoom) => return Err(Refusal::NoRoom),
@@ -163,16 +203,16 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_reference() {
-        let upper = Limits::of(Some(1000), false);
+        let upper = Limits::of(Some(1000), false, &Room::default());
         assert_eq!((upper.largest, upper.target), (950, 800));
         assert!(upper.fits(700, 100) && !upper.fits(700, 101), "the target");
         assert!(upper.fits(49, 951) && !upper.fits(49, 952) && !upper.fits(50, 950), "nearly empty");
         assert!(upper.is_bulky(199, 401) && !upper.is_bulky(200, 401) && !upper.is_bulky(199, 400));
-        let last = Limits::of(Some(1000), true);
+        let last = Limits::of(Some(1000), true, &Room::default());
         assert_eq!((last.largest, last.target), (1000, 1000));
         assert!(last.fits(900, 100) && !last.fits(900, 101) && !last.is_bulky(0, 1000));
-        let unlimited = Limits::of(None, false);
+        let unlimited = Limits::of(None, false, &Room::default());
         assert!(unlimited.fits(0, u64::MAX) && !unlimited.fits(1, u64::MAX) && unlimited.largest == u64::MAX);
-        assert_eq!([0, 950, 9999].map(most_evictions), [1000, 1050, 5000]);
+        assert_eq!([0, 950, 9999].map(|n| Room::default().most_evictions(n)), [1000, 1050, 5000]);
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::eviction::{self, Settings};
 
-const BACK: Rules = Rules { promotion: Promotion::Never, write: WritePolicy::Back };
+const BACK: Rules = Rules { promotion: Promotion::Never, write: WritePolicy::Back, room: Room::REFERENCE };
 
 fn lru(capacity_bytes: Option<u64>) -> TierRow<Box<dyn Eviction>> {
     let policy = (eviction::policy("lru").unwrap().build)(&Settings::default()).unwrap();
@@ -127,7 +127,7 @@ c: hit | c40 d40 / a40 b40 / -
 fn written_through_entries_are_dropped_where_another_copy_stays() {
     // d does not fit above beside e (bulky), so a hit copies it to tier 1; then f drops the lower copies of
     // both, and once there is room d moves up: only a copy in the last tier stays behind.
-    let rules = Rules { promotion: Promotion::OnHit, write: WritePolicy::Through };
+    let rules = Rules { promotion: Promotion::OnHit, write: WritePolicy::Through, ..Rules::default() };
     let seen = Stage::trace(&[100, 100, 100], rules, "+a40 +b40 +c30 b +d90 +e10 d d +f20 -e -f d");
     let expected = "\
 +a40: a in {0, 2} | a40 / - / a40
@@ -148,7 +148,7 @@ d: d 1>0 | d90 / - / -
 
 #[test]
 fn written_around_entries_rise_at_their_second_hit() {
-    let rules = Rules { promotion: Promotion::OnSecondHit, write: WritePolicy::Around };
+    let rules = Rules { promotion: Promotion::OnSecondHit, write: WritePolicy::Around, ..Rules::default() };
     let seen = Stage::trace(&[100, 200], rules, "+a60 +b60 a a b b a a +c201");
     let expected = "\
 +a60: a in {1} | - / a60
@@ -166,7 +166,7 @@ a: b not in 0 but 1, a 1+0 | a60 / a60 b60
 
 #[test]
 fn written_back_entries_move_up_at_a_hit() {
-    let rules = Rules { promotion: Promotion::OnHit, write: WritePolicy::Back };
+    let rules = Rules { promotion: Promotion::OnHit, write: WritePolicy::Back, ..Rules::default() };
     let expected = "\
 +a50: a in {0} | a50 / -
 +b50: a 0>1, b in {0} | b50 / a50
@@ -564,7 +564,7 @@ fn rules() -> impl Strategy<Value = Rules> {
     use {Promotion::*, WritePolicy::*};
     let promotion = prop::sample::select(vec![Never, OnHit, OnSecondHit]);
     let write = prop::sample::select(vec![Back, Through, Around]);
-    (promotion, write).prop_map(|(promotion, write)| Rules { promotion, write })
+    (promotion, write).prop_map(|(promotion, write)| Rules { promotion, write, ..Rules::default() })
 }
 
 proptest! {
@@ -595,7 +595,10 @@ fn rules_are_read_as_users_write_them() {
     use serde::de::value::{Error, MapDeserializer};
     let typed = [("promotion", "on_second_hit"), ("write", "around")];
     let read = Rules::deserialize(MapDeserializer::<_, Error>::new(typed.into_iter())).unwrap();
-    assert_eq!(read, Rules { promotion: Promotion::OnSecondHit, write: WritePolicy::Around });
+    assert_eq!(
+        read,
+        Rules { promotion: Promotion::OnSecondHit, write: WritePolicy::Around, ..Rules::default() }
+    );
     assert_eq!(Rules::default(), BACK);
     assert!(WritePolicy::deserialize(IntoDeserializer::<Error>::into_deserializer("Back")).is_err());
 }
