@@ -21,6 +21,19 @@ pub struct Documents {
     pub tokens_range: [u32; 2],
     /// A chunk is no longer than this many bytes, whatever the model.
     pub chunk_bytes_max: u64,
+    /// Which documents are asked for.
+    pub popularity: Popularity,
+}
+
+/// Which documents are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Popularity {
+    /// A few of them often: Zipf's law with exponent 1.
+    #[default]
+    Zipfian,
+    /// All alike.
+    Uniform,
 }
 
 impl Default for Documents {
@@ -32,6 +45,7 @@ impl Default for Documents {
             request_probability: 0.1,
             tokens_range: [4000, 12_000],
             chunk_bytes_max: 256 << 20,
+            popularity: Popularity::Zipfian,
         }
     }
 }
@@ -41,6 +55,7 @@ impl Default for Documents {
 pub struct Library {
     tokens: Vec<u32>,
     chunk_tokens: u32,
+    popularity: Popularity,
 }
 
 impl Library {
@@ -50,7 +65,11 @@ impl Library {
         let [low, high] = documents.tokens_range;
         let tokens = (0..documents.count).map(|_| draw.random_range(low..=high)).collect();
         let fit = (documents.chunk_bytes_max / bytes_per_token.max(1)).clamp(1, u64::from(u32::MAX)) as u32;
-        Self { tokens, chunk_tokens: documents.chunk_tokens.min(fit).max(1) }
+        Self {
+            tokens,
+            chunk_tokens: documents.chunk_tokens.min(fit).max(1),
+            popularity: documents.popularity,
+        }
     }
 
     /// How many documents there are.
@@ -73,10 +92,20 @@ impl Library {
         (self.tokens[number as usize] - chunk * self.chunk_tokens).min(self.chunk_tokens)
     }
 
-    /// A document and the chunks of it that a request reads: few documents are asked for often (Zipf,
-    /// exponent 1), chunks are neighbours, as a good index gives them.
+    /// Every chunk of every document, with its tokens.
+    pub fn all(&self) -> impl Iterator<Item = (u32, u32, u32)> + '_ {
+        let chunks = move |number| (0..self.chunks(number)).map(move |chunk| (number, chunk));
+        (0..self.len())
+            .flat_map(chunks)
+            .map(|(number, chunk)| (number, chunk, self.chunk_tokens(number, chunk)))
+    }
+
+    /// A document and the chunks of it that a request reads: neighbours, as a good index gives them.
     pub fn retrieve(&self, top_k: u32, draw: &mut Draw) -> (u32, std::ops::Range<u32>) {
-        let document = self.zipf(draw);
+        let document = match self.popularity {
+            Popularity::Zipfian => self.zipf(draw),
+            Popularity::Uniform => draw.random_range(0..self.len()),
+        };
         let chunks = self.chunks(document);
         let count = top_k.min(chunks);
         let first = draw.random_range(0..=chunks - count);

@@ -7,19 +7,29 @@
 #![deny(clippy::iter_over_hash_type)]
 
 mod class;
+mod clock;
 mod document;
 mod persona;
+mod plan;
 mod prompt;
 mod queue;
 mod request;
+mod scale;
+mod sources;
+mod stack;
+#[cfg(test)]
+mod testing;
 mod user;
 mod worker;
 
 pub use class::{ClassShare, Target};
-pub use document::{Documents, Library};
+pub use document::{Documents, Library, Popularity};
 pub use persona::{Mix, Persona, Template};
+pub use plan::{Arrivals, Feed, Load, Plan, TierPlan, TierRole, Time};
 pub use prompt::{PROMPTS, Prompt};
 pub use queue::{Ageing, Queue};
-pub use request::{Name, Phase, Request};
+pub use request::{Name, Phase, Place, Request, SharedPrompt};
+pub use scale::{Action, ScaleMode, ScaleStep, Scaling};
+pub use sources::Recording;
 pub use user::{Habits, User};
 pub use worker::{Act, Pace, Reads, Role, Worker};

@@ -4,10 +4,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use serde::{Deserialize, Serialize};
 use wavetank_model::Nanos;
 
 /// How waiting makes a request more urgent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ageing {
     /// It does not: as long as urgent requests come, others wait.
     #[default]

@@ -44,6 +44,17 @@ pub enum Name {
     },
     /// A shared prompt, by its place in [`PROMPTS`](crate::PROMPTS).
     Prompt(u8),
+    /// A turn of a recorded conversation, both counted from 0.
+    Recorded {
+        /// Which conversation of the recording.
+        session: u32,
+        /// Which turn.
+        turn: u32,
+    },
+    /// An entry that was there before the first request, for those who only read.
+    Prepared(u32),
+    /// An entry that only fills the drive.
+    Ballast(u32),
 }
 
 impl fmt::Display for Name {
@@ -55,8 +66,20 @@ impl fmt::Display for Name {
             Self::Single { user, number } => write!(f, "user_{user:04}_req_{number:06}"),
             Self::Chunk { document, chunk } => write!(f, "rag_doc_{document:06}_chunk_{chunk}"),
             Self::Prompt(number) => f.write_str(crate::PROMPTS[usize::from(number)].key),
+            Self::Recorded { session, turn } => write!(f, "conv_{session:06}_turn_{}", turn + 1),
+            Self::Prepared(number) => write!(f, "prepop_{number}"),
+            Self::Ballast(number) => write!(f, "precond_{number}"),
         }
     }
+}
+
+/// A shared prompt that a request begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedPrompt {
+    /// Its place in [`PROMPTS`](crate::PROMPTS).
+    pub number: u8,
+    /// How many tokens it takes.
+    pub tokens: u32,
 }
 
 /// One request of a user.
@@ -79,23 +102,37 @@ pub struct Request {
     /// Tokens to generate.
     pub generate_tokens: u32,
     /// The shared prompt it begins with.
-    pub prompt: Option<u8>,
+    pub prompt: Option<SharedPrompt>,
     /// Chunks of a document it reads.
     pub chunks: Option<(u32, Range<u32>)>,
+    /// Where it is in a recording.
+    pub place: Option<Place>,
+}
+
+/// A turn of a recording that is being played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Which conversation.
+    pub session: u32,
+    /// Which of its turns, from 0.
+    pub turn: u32,
+    /// In which pass.
+    pub cycle: u64,
 }
 
 impl Request {
     /// The entries of earlier turns, oldest first: what the conversation so far left in the cache.
     pub fn history(&self) -> impl Iterator<Item = Name> + use<> {
-        let (user, conversation, turns) = match self.name {
-            Name::Turn { user, conversation, turn } => (user, conversation, 1..turn),
-            _ => (0, 0, 0..0),
+        let own = self.name;
+        let turns = match own {
+            Name::Turn { turn, .. } => 1..turn,
+            Name::Recorded { turn, .. } => 0..turn,
+            _ => 0..0,
         };
-        turns.map(move |turn| Name::Turn { user, conversation, turn })
-    }
-
-    /// Its id in logs.
-    pub fn id(&self) -> String {
-        format!("req_user_{:04}_{:06}", self.user, self.number)
+        turns.map(move |turn| match own {
+            Name::Turn { user, conversation, .. } => Name::Turn { user, conversation, turn },
+            Name::Recorded { session, .. } => Name::Recorded { session, turn },
+            other => other,
+        })
     }
 }

@@ -12,7 +12,7 @@ use crate::class::ClassShare;
 use crate::document::{Documents, Library};
 use crate::persona::{Mix, Persona, Template};
 use crate::prompt::PROMPTS;
-use crate::request::{Name, Phase, Request};
+use crate::request::{Name, Phase, Request, SharedPrompt};
 
 /// A prompt from here on is only prefilled: its answer comes later, from another worker.
 const PREFILL_ONLY_TOKENS: u32 = 10_000;
@@ -35,6 +35,14 @@ pub struct Habits {
     pub turns_max: u32,
     /// The chance that a request begins with a shared prompt; zero without prefix caching.
     pub prompt_probability: f64,
+    /// A shared prompt takes at least this many tokens: what is around its words in a chat template.
+    pub prompt_tokens_min: u32,
+    /// How many shared prompts are kept at most; the others are part of the request's own entry.
+    pub prompts_max: u32,
+    /// How many conversations go on at a time at most; the one that was quiet for longest ends.
+    pub conversations_max: u32,
+    /// Entries that are there from the start, one of which each request generates from; none normally.
+    pub prepared: u32,
     /// Documents to retrieve from.
     pub documents: Documents,
 }
@@ -49,8 +57,40 @@ impl Default for Habits {
             end_probability: 0.2,
             turns_max: 50,
             prompt_probability: 0.2,
+            prompt_tokens_min: 50,
+            prompts_max: 1000,
+            conversations_max: 1000,
+            prepared: 0,
             documents: Documents::default(),
         }
+    }
+}
+
+impl Habits {
+    /// Adds to a request what any request may have: a shared prompt, chunks of a document, an entry that is
+    /// there already.
+    pub(crate) fn dress(&self, mut request: Request, library: &Library, draw: &mut Draw) -> Request {
+        let prompted = draw.random_bool(self.prompt_probability);
+        let number = prompted.then(|| draw.random_range(0..PROMPTS.len()));
+        let prompt = number.filter(|number| (*number as u32) < self.prompts_max).map(|number| {
+            let tokens = PROMPTS[number].words.max(self.prompt_tokens_min);
+            SharedPrompt { number: number as u8, tokens }
+        });
+        let retrieves = !library.is_empty() && draw.random_bool(self.documents.request_probability);
+        request.chunks = retrieves.then(|| library.retrieve(self.documents.top_k, draw));
+        let shared = prompt.map_or(0, |prompt| prompt.tokens);
+        request.context_tokens -= shared.min(request.context_tokens - 1);
+        request.prompt = prompt;
+        if self.prepared > 0 {
+            request.name = Name::Prepared(draw.random_range(0..self.prepared));
+            request.phase = Phase::Decode;
+        }
+        request
+    }
+
+    /// What a prompt of this many tokens does on this machine.
+    pub(crate) fn phase(context_tokens: u32) -> Phase {
+        if context_tokens < PREFILL_ONLY_TOKENS { Phase::PrefillDecode } else { Phase::Prefill }
     }
 }
 
@@ -105,24 +145,35 @@ impl User {
         let name = self.next_name(habits);
         let context_tokens = self.vary(self.context_tokens);
         let generate_tokens = self.vary(self.generate_tokens);
-        let prompt = self.draw.random_bool(habits.prompt_probability);
-        let prompt = prompt.then(|| self.draw.random_range(0..PROMPTS.len()) as u8);
-        let retrieves = !library.is_empty() && self.draw.random_bool(habits.documents.request_probability);
-        let chunks = retrieves.then(|| library.retrieve(habits.documents.top_k, &mut self.draw));
-        let whole = context_tokens < PREFILL_ONLY_TOKENS;
-        let shared = prompt.map_or(0, |number| PROMPTS[usize::from(number)].tokens);
-        Request {
+        let request = Request {
             user: self.number,
             number: self.requests,
             at: self.clock,
             class: self.class,
-            phase: if whole { Phase::PrefillDecode } else { Phase::Prefill },
+            phase: Habits::phase(context_tokens),
             name,
-            context_tokens: context_tokens - shared.min(context_tokens - 1),
+            context_tokens,
             generate_tokens,
-            prompt,
-            chunks,
-        }
+            prompt: None,
+            chunks: None,
+            place: None,
+        };
+        habits.dress(request, library, &mut self.draw)
+    }
+
+    /// It asks no earlier than after `at`, as one does who waits for an answer, or comes back.
+    pub fn wait_for(&mut self, at: Nanos) {
+        self.clock = self.clock.max(at);
+    }
+
+    /// Whether it is in a conversation.
+    pub fn is_talking(&self) -> bool {
+        self.turn > 0
+    }
+
+    /// Ends its conversation: the next request begins another.
+    pub fn hang_up(&mut self) {
+        self.turn = 0;
     }
 
     fn next_name(&mut self, habits: &Habits) -> Name {
@@ -163,7 +214,8 @@ mod tests {
         let line = |request: &Request| {
             let Request { at, context_tokens, generate_tokens, prompt, .. } = request;
             let history = request.history().count();
-            format!("{at} {} {context_tokens} {generate_tokens} {prompt:?} after {history}", request.name)
+            let prompt = prompt.map_or("-".to_owned(), |prompt| format!("prompt {}", prompt.number));
+            format!("{at} {} {context_tokens} {generate_tokens} {prompt} after {history}", request.name)
         };
         insta::assert_snapshot!(requests.iter().map(line).collect::<Vec<_>>().join("\n"));
     }

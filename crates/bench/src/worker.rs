@@ -9,8 +9,6 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Nanos, Why};
 
-use crate::document::Library;
-use crate::prompt::PROMPTS;
 use crate::request::{Name, Phase, Request};
 
 /// What a worker does next.
@@ -37,7 +35,8 @@ pub enum Act {
 }
 
 /// How often generating reads an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reads {
     /// Once, and once more for every so many generated tokens, as the reference.
     PerBatch(u32),
@@ -46,7 +45,8 @@ pub enum Reads {
 }
 
 /// Which parts of a request this machine does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// All of it.
     #[default]
@@ -61,18 +61,20 @@ pub enum Role {
 #[derive(Debug)]
 pub struct Worker {
     acts: VecDeque<Act>,
-    name: Name,
     tokens: u32,
+    prompt_tokens: u32,
     further_reads: u32,
+    /// Whether a missing entry of its own may still be computed, which it is once.
+    computes: bool,
     role: Role,
 }
 
 impl Worker {
     /// Begins with a request.
-    pub fn new(request: &Request, library: &Library, reads: Reads, role: Role) -> Self {
+    pub fn new(request: &Request, reads: Reads, role: Role) -> Self {
         let mut acts = VecDeque::new();
-        if let Some(number) = request.prompt {
-            acts.push_back(Act::Read { name: Name::Prompt(number), why: Why::Prompt });
+        if let Some(prompt) = request.prompt {
+            acts.push_back(Act::Read { name: Name::Prompt(prompt.number), why: Why::Prompt });
         }
         if role != Role::Decode {
             acts.extend(request.history().map(|name| Act::Read { name, why: Why::History }));
@@ -84,7 +86,6 @@ impl Worker {
         if let Some((document, chunks)) = &request.chunks {
             let read = |chunk| Name::Chunk { document: *document, chunk };
             acts.extend(chunks.clone().map(|chunk| Act::Read { name: read(chunk), why: Why::Document }));
-            debug_assert!(*document < library.len(), "documents come from the library");
         }
         if request.phase != Phase::Prefill && role != Role::Prefill {
             acts.push_back(Act::Read { name, why: Why::Decode });
@@ -94,7 +95,8 @@ impl Worker {
             Reads::PerBatch(batch) => request.generate_tokens.div_ceil(batch.max(1)).max(1),
             Reads::Once => 0,
         };
-        Self { acts, name, tokens, further_reads, role }
+        let prompt_tokens = request.prompt.map_or(0, |prompt| prompt.tokens);
+        Self { acts, tokens, prompt_tokens, further_reads, computes: role != Role::Decode, role }
     }
 
     /// What to do now; `None` when the request is done.
@@ -105,19 +107,15 @@ impl Worker {
     /// The entry read last was there, or was not. What follows from it comes next.
     pub fn was_read(&mut self, name: Name, why: Why, hit: bool) {
         match (why, hit) {
-            (Why::Prompt, false) => {
-                let Name::Prompt(number) = name else { unreachable!("prompts are read as such") };
-                let tokens = PROMPTS[usize::from(number)].tokens;
-                self.acts.push_front(Act::Write { name, tokens, why });
+            (Why::Prompt, false) if self.role != Role::Decode => {
+                self.acts.push_front(Act::Write { name, tokens: self.prompt_tokens, why });
             }
             (Why::Decode, true) => {
                 for _ in 0..std::mem::take(&mut self.further_reads) {
                     self.acts.push_front(Act::Read { name, why });
                 }
             }
-            (Why::Decode, false)
-                if self.role != Role::Decode && name == self.name && self.further_reads > 0 =>
-            {
+            (Why::Decode, false) if std::mem::take(&mut self.computes) => {
                 self.further_reads = 0;
                 self.acts.push_front(Act::Write { name, tokens: self.tokens, why });
             }
@@ -127,7 +125,7 @@ impl Worker {
 }
 
 /// How long generating takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace(pub Nanos);
 
 impl Pace {
@@ -142,9 +140,10 @@ mod tests {
     use super::*;
     use wavetank_model::Class;
 
-    use crate::document::Documents;
+    use crate::request::SharedPrompt;
 
     fn request(turn: u32, prompt: Option<u8>) -> Request {
+        let prompt = prompt.map(|number| SharedPrompt { number, tokens: 50 });
         Request {
             user: 1,
             number: turn,
@@ -156,13 +155,13 @@ mod tests {
             generate_tokens: 70,
             prompt,
             chunks: None,
+            place: None,
         }
     }
 
     /// Runs a worker against a cache that has what was written and what is in `there`.
     fn run(request: &Request, reads: Reads, role: Role, there: &[Name]) -> Vec<String> {
-        let library = Library::new(&Documents::default(), 1, 1);
-        let mut worker = Worker::new(request, &library, reads, role);
+        let mut worker = Worker::new(request, reads, role);
         let mut cache = there.to_vec();
         let mut log = Vec::new();
         while let Some(act) = worker.next_act() {
@@ -189,7 +188,7 @@ mod tests {
         let own = "conv_user_0001_000001_turn_2";
         let expected = [
             "miss kv_system_1 for Prompt".to_owned(),
-            "write kv_system_1 9 for Prompt".to_owned(),
+            "write kv_system_1 50 for Prompt".to_owned(),
             "hit conv_user_0001_000001_turn_1 for History".to_owned(),
             format!("write {own} 100 for Prefill"),
             format!("hit {own} for Decode"),
