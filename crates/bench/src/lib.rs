@@ -1,19 +1,26 @@
 //! The storage benchmark: simulated LLM users whose KV entries are really written and read.
 //!
-//! Here is who asks for what and when: [`User`]s with personas and service classes, conversations, shared
-//! prompts and documents, and the [`Queue`] they wait in. All of it depends on the seed alone, never on
-//! timing.
+//! Who asks for what and when depends on the seed alone, never on timing: [`User`]s with personas and service
+//! classes, conversations, shared prompts and documents, or a [`Recording`]. [`run`] lets them ask: requests
+//! wait in a queue, workers take them through the store of the [`Plan`], and everything that happens is a
+//! [`BenchEvent`](wavetank_model::BenchEvent).
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 
 mod class;
 mod clock;
+mod desk;
 mod document;
+mod fill;
+mod floor;
+mod kernel;
+mod log;
 mod persona;
 mod plan;
 mod prompt;
 mod queue;
 mod request;
+mod run;
 mod scale;
 mod sources;
 mod stack;
@@ -24,11 +31,15 @@ mod worker;
 
 pub use class::{ClassShare, Target};
 pub use document::{Documents, Library, Popularity};
+pub use fill::{Filled, Part};
+pub use kernel::KernelIo;
+pub use log::{Deed, LogWriter, Logged, Stage};
 pub use persona::{Mix, Persona, Template};
 pub use plan::{Arrivals, Feed, Load, Plan, TierPlan, TierRole, Time};
 pub use prompt::{PROMPTS, Prompt};
 pub use queue::{Ageing, Queue};
 pub use request::{Name, Phase, Place, Request, SharedPrompt};
+pub use run::{Ended, Observer, Outcome, Pulse, Unwatched, Watch, run};
 pub use scale::{Action, ScaleMode, ScaleStep, Scaling};
 pub use sources::Recording;
 pub use user::{Habits, User};

@@ -1,12 +1,15 @@
 //! The store a benchmark runs on: one tier per row of the plan.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use wavetank_cache::eviction::{self, Settings};
 use wavetank_model::{Error, Result};
+use wavetank_store::backend::Location;
 use wavetank_store::backends::{self, Site};
 use wavetank_store::wrappers::verify;
-use wavetank_store::{Store, Tier};
+use wavetank_store::{Outcome, Store, Tier, dismantle};
 
 use crate::plan::{Plan, TierPlan};
 
@@ -28,4 +31,41 @@ fn open_tier(tier: &TierPlan, verifies: bool) -> Result<Tier> {
     let eviction = eviction::policy(&tier.eviction)?;
     let eviction = (eviction.build)(&Settings { capacity_bytes: *capacity_bytes, ..Settings::default() })?;
     Ok(Tier { backend: opened, capacity_bytes: *capacity_bytes, eviction })
+}
+
+/// Removes every entry: what an earlier run left, or what this one did.
+pub(crate) fn clear(store: &Arc<Store>) -> Result<()> {
+    let told =
+        |error: io::Error| Error::usage(format!("cannot remove the entries of an earlier run: {error}"));
+    let keys = store.keys();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let mut lane = store.lane(1).map_err(told)?;
+    for key in keys {
+        lane.remove(key);
+        while let Some(done) = lane.wait() {
+            if let Outcome::Failed(error) = done.outcome {
+                return Err(told(error));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Closes the store; nothing of ours stays in a directory unless the plan says so.
+pub(crate) fn close(plan: &Plan, store: Arc<Store>) -> Result<()> {
+    if plan.keep_cache {
+        return Ok(());
+    }
+    clear(&store)?;
+    store.trim().map_err(|error| Error::usage(format!("cannot delete spare files: {error}")))?;
+    drop(store);
+    for tier in &plan.tiers {
+        if backends::backend(&tier.backend)?.caps.location == Location::Directory {
+            let path = Path::new(&tier.location);
+            dismantle(path).map_err(|error| Error::io(path, error))?;
+        }
+    }
+    Ok(())
 }

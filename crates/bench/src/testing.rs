@@ -49,6 +49,6 @@ pub(crate) fn tier(role: TierRole, backend: &str, capacity_bytes: Option<u64>) -
         location: String::new(),
         capacity_bytes,
         eviction: "lru".to_owned(),
-        options: std::collections::BTreeMap::new(),
+        options: (backend == "null").then(|| ("moves".to_owned(), "no".to_owned())).into_iter().collect(),
     }
 }

@@ -32,6 +32,11 @@ pub trait Backend: Send + Sync {
         Ok(())
     }
 
+    /// Whether entries are only booked here. A store all of whose tiers are so makes no bytes either.
+    fn books_only(&self) -> bool {
+        false
+    }
+
     /// What does not work here as it should, in words, and what happens instead.
     fn notes(&self) -> Vec<String> {
         Vec::new()

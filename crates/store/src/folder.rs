@@ -25,14 +25,12 @@ use rustix::io::Errno;
 use wavetank_model::{Error, Result};
 
 use crate::backend::{Birth, Held, NewEntry};
-use crate::ground::{SHARDS, check_format, lock_of, next_version, shard_directories};
+use crate::ground::{ROOT, SHARDS, check_format, lock_of, next_version, shard_directories};
 use crate::kept::KeptOpen;
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::layout::{self, Header};
 use crate::name;
 use crate::spares::{SpareFile, Spares};
-
-const ROOT: &str = "wavetank.store";
 
 /// How a folder's files are opened and made to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,32 @@ use crate::name::Named;
 pub(crate) const SHARDS: u8 = 16;
 const FORMAT: &[u8] = b"wavetank store 1\n";
 
+/// The directory that everything of ours is in.
+pub(crate) const ROOT: &str = "wavetank.store";
+
+/// Removes the directories of a closed store from `location` as far as they are empty.
+pub fn dismantle(location: &Path) -> io::Result<()> {
+    let root = location.join(ROOT);
+    for shard in 0..SHARDS {
+        match std::fs::remove_dir(root.join(format!("{shard:x}"))) {
+            Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => return Ok(()),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    let is_ours = |name: &std::ffi::OsStr| name == "FORMAT" || name == "LOCK";
+    let entries = match std::fs::read_dir(&root) {
+        Ok(entries) => entries.collect::<io::Result<Vec<_>>>()?,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    if !entries.iter().all(|entry| is_ours(&entry.file_name())) {
+        return Ok(());
+    }
+    entries.iter().try_for_each(|entry| std::fs::remove_file(entry.path()))?;
+    std::fs::remove_dir(root)
+}
+
 /// Takes the lock that keeps other processes out.
 pub(crate) fn lock_of(path: &Path) -> io::Result<OwnedFd> {
     let lock =

@@ -88,6 +88,11 @@ impl Lane {
         self.done.pop_front()
     }
 
+    /// An operation that ended while another was waited for; no work is done for it.
+    pub fn ready(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
     /// The next operation to end; `None` when there is none.
     pub fn wait(&mut self) -> Option<Done> {
         while self.done.is_empty() && self.pending() > 0 {

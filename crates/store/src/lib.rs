@@ -41,6 +41,7 @@ mod transfer;
 pub mod wrappers;
 
 pub use bus::Events;
+pub use ground::dismantle;
 pub use job::{Done, Existing, OpId, Outcome, Put};
 pub use key::{KEY_BYTES_MAX, Key};
 pub use lane::Lane;

@@ -68,7 +68,7 @@ impl Lane {
                     Ok(held) => {
                         let (source, target) =
                             (Source::Payload(payload.clone()), Some(Target { tier, held }));
-                        let mut transfer = Transfer::new(Arc::clone(&entry), source, target, None);
+                        let mut transfer = Transfer::new(self.store.load(&entry), source, target, None);
                         transfer.clock.worked(start);
                         Begun::Moving(Step::Store { entry, tier, payload }, transfer)
                     }
@@ -143,7 +143,7 @@ impl Lane {
         };
         let source = Source::Tier { tier: from, held: opened, origin: held };
         let target = Some(Target { tier, held: target });
-        let mut transfer = Transfer::new(Arc::clone(entry), source, target, None);
+        let mut transfer = Transfer::new(self.store.load(entry), source, target, None);
         transfer.clock.worked(start);
         Ok(transfer)
     }
@@ -177,7 +177,7 @@ impl Lane {
         match opened {
             Ok(held) => {
                 let source = Source::Tier { tier, held, origin };
-                let mut transfer = Transfer::new(entry, source, target, Some(want));
+                let mut transfer = Transfer::new(self.store.load(&entry), source, target, Some(want));
                 transfer.clock.worked(start);
                 Begun::Moving(Step::Serve(Serve { reading, want, up, again }), transfer)
             }

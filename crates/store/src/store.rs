@@ -34,6 +34,8 @@ pub struct Store {
     pub(crate) ledger: Ledger,
     pub(crate) bus: Bus,
     pub(crate) opened: Instant,
+    /// No tier holds anything: entries are booked and no bytes are made.
+    books_only: bool,
     recovery: Recovery,
     puts: AtomicU64,
 }
@@ -61,6 +63,7 @@ impl Store {
             return Err(Error::usage("a store needs at least one tier"));
         }
         let mut store = Self {
+            books_only: backends.iter().all(|backend| backend.books_only()),
             backends,
             index: Index::new(),
             ledger: Ledger::new(rows, rules),
@@ -80,6 +83,11 @@ impl Store {
         let ports = self.backends.iter().map(|backend| Arc::clone(backend).port(&region, depth));
         let ports = ports.collect::<io::Result<Vec<_>>>()?;
         Ok(Lane::new(Arc::clone(self), Pipes::new(ports, region, depth)))
+    }
+
+    /// What moves for an entry: its bytes, or none where entries are only booked.
+    pub(crate) fn load(&self, entry: &Arc<Stored>) -> (Arc<Stored>, u64) {
+        (Arc::clone(entry), if self.books_only { 0 } else { entry.bytes })
     }
 
     /// Writes are numbered, also over restarts: of two entries of one key the higher is the later.

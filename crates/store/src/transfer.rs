@@ -54,6 +54,7 @@ pub(crate) struct Transfer {
     /// Why the target did not take them, where a caller gets them all the same.
     pub(crate) target_failed: Option<io::Error>,
     pub(crate) clock: Clock,
+    bytes: u64,
     pieces: u64,
     issued: u64,
     writes: u64,
@@ -72,9 +73,10 @@ pub(crate) struct Part {
 }
 
 impl Transfer {
-    /// A transfer; with a `want` for a caller, whom a failing target does not concern.
+    /// A transfer of `bytes`, which are the entry's unless it is only booked; with a `want` for a caller, whom
+    /// a failing target does not concern.
     pub(crate) fn new(
-        entry: Arc<Stored>,
+        (entry, bytes): (Arc<Stored>, u64),
         source: Source,
         target: Option<Target>,
         want: Option<Want>,
@@ -89,7 +91,8 @@ impl Transfer {
             target_failed: None,
             serves: want.is_some(),
             clock: Clock::start(),
-            pieces: entry.bytes.div_ceil(PIECE as u64).max(1),
+            bytes,
+            pieces: bytes.div_ceil(PIECE as u64).max(1),
             issued: 0,
             writes: 0,
             landed: 0,
@@ -112,7 +115,7 @@ impl Transfer {
     /// Piece number `index`.
     pub(crate) fn part(&self, index: u64) -> Part {
         let offset = index * PIECE as u64;
-        Part { index, offset, len: (self.entry.bytes - offset).min(PIECE as u64) as usize }
+        Part { index, offset, len: (self.bytes - offset).min(PIECE as u64) as usize }
     }
 
     pub(crate) fn has_more(&self) -> bool {

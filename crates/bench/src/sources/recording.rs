@@ -57,6 +57,22 @@ impl Recording {
         Ok(Self { sessions: sessions.into(), turns: turns.into() })
     }
 
+    /// Conversations that start at once, by the prompt and answer tokens of their turns.
+    #[cfg(test)]
+    pub(crate) fn from_lengths(conversations: &[&[(u32, u32)]]) -> Self {
+        let (mut sessions, mut turns) = (Vec::new(), Vec::new());
+        for conversation in conversations {
+            let (first, count) = (turns.len() as u32, conversation.len() as u32);
+            sessions.push(Session { at: Nanos::ZERO, first, turns: count });
+            turns.extend(conversation.iter().map(|&(context_tokens, generate_tokens)| Turn {
+                context_tokens,
+                generate_tokens,
+                think: Nanos::ZERO,
+            }));
+        }
+        Self { sessions: sessions.into(), turns: turns.into() }
+    }
+
     /// How many conversations there are.
     pub fn sessions(&self) -> u64 {
         self.sessions.len() as u64

@@ -14,11 +14,16 @@ pub(super) const ENTRY: Entry = Entry {
     name: "null",
     about: "holds nothing: measures the harness's own cost",
     caps: Caps { keeps_bytes: false, survives: false, location: Location::None },
-    options: &[],
-    open: |_| Ok(Arc::new(Null)),
+    options: &[("moves", "yes unless given; no: entries are booked and their bytes are not even made")],
+    open: |site| {
+        let moves = site.options.choice("moves", &[("yes", true), ("no", false)])?;
+        Ok(Arc::new(Null { moves }))
+    },
 };
 
-struct Null;
+struct Null {
+    moves: bool,
+}
 struct Nothing;
 #[derive(Default)]
 struct NullPort {
@@ -34,6 +39,10 @@ impl Held for Nothing {
 impl Backend for Null {
     fn port(self: Arc<Self>, _: &Arc<Region>, _: usize) -> io::Result<Box<dyn Port>> {
         Ok(Box::new(NullPort::default()))
+    }
+
+    fn books_only(&self) -> bool {
+        !self.moves
     }
 }
 

@@ -1,0 +1,120 @@
+//! What is in the cache before the first request: documents, entries for those who only read, and ballast
+//! that puts a drive to use.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+use wavetank_model::{Error, Nanos, Operation, Result, Why};
+use wavetank_store::{Events, Outcome, Store};
+
+use crate::desk::entry;
+use crate::document::Library;
+use crate::log::Log;
+use crate::plan::{Plan, Time};
+use crate::request::{Name, Phase};
+
+/// Tokens of entries that nobody asked for, as in the reference.
+const TOKENS: u32 = 2048;
+/// Entries at a time, where the plan does not say.
+const DEPTH: usize = 8;
+/// Failures in a row that end preconditioning.
+const MOST_FAILURES: u32 = 50;
+
+/// What was written before the first request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Filled {
+    /// Ballast.
+    pub preconditioned: Part,
+    /// Entries for those who only read.
+    pub prepared: Part,
+    /// Chunks of documents.
+    pub documents: Part,
+}
+
+/// One kind of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Part {
+    /// How many entries.
+    pub entries: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// How many were refused or failed.
+    pub failed: u64,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Writes everything that has to be there.
+pub(crate) struct Filler<'a, 'l> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) store: &'a Arc<Store>,
+    pub(crate) events: &'a Events,
+    pub(crate) log: Option<&'a mut Log<'l>>,
+}
+
+impl Filler<'_, '_> {
+    pub(crate) fn fill(&mut self, library: &Library) -> Result<Filled> {
+        let mut filled = Filled::default();
+        if let Some(bytes) = self.plan.precondition_bytes {
+            let size = u64::from(TOKENS) * self.plan.bytes_per_token;
+            let count = bytes.div_ceil(size.max(1)).min(u64::from(u32::MAX)) as u32;
+            let ballast = (0..count).map(|number| (Name::Ballast(number), TOKENS));
+            filled.preconditioned = self.write(ballast, self.plan.precondition_depth as usize)?;
+        }
+        let prepared = (0..self.plan.habits.prepared).map(|number| (Name::Prepared(number), TOKENS));
+        filled.prepared = self.write(prepared, DEPTH)?;
+        let chunk = |(document, chunk, tokens)| (Name::Chunk { document, chunk }, tokens);
+        filled.documents = self.write(library.all().map(chunk), DEPTH)?;
+        Ok(filled)
+    }
+
+    /// Writes entries, `depth` at a time, one at a time where the order is logged.
+    fn write(&mut self, entries: impl Iterator<Item = (Name, u32)>, depth: usize) -> Result<Part> {
+        let depth = if self.plan.time == Time::Virtual { 1 } else { depth.max(1) };
+        let told = |error: io::Error| Error::usage(format!("cannot open a queue: {error}"));
+        let mut entries = entries.peekable();
+        if entries.peek().is_none() {
+            return Ok(Part::default());
+        }
+        let mut lane = self.store.lane(self.plan.io_depth as usize).map_err(told)?;
+        let (start, mut part, mut in_a_row) = (Instant::now(), Part::default(), 0);
+        loop {
+            while lane.pending() < depth && in_a_row < MOST_FAILURES {
+                let Some((name, tokens)) = entries.next() else { break };
+                if let Some(log) = &mut self.log {
+                    log.begin(name, Operation::Write, Why::Prefill, Phase::Prefill);
+                }
+                lane.put(entry(self.plan, name, tokens));
+            }
+            let Some(done) = lane.wait() else { break };
+            match done.outcome {
+                Outcome::Stored(_) | Outcome::Existed => {
+                    in_a_row = 0;
+                    part.entries += 1;
+                    part.bytes += done.bytes;
+                }
+                Outcome::Failed(error) if error.kind() == io::ErrorKind::StorageFull => {
+                    return Err(Error::usage(format!("the drive is full: {error}"))
+                        .hint("give a smaller --storage-capacity-gb or --precondition-size-gb"));
+                }
+                _ => {
+                    in_a_row += 1;
+                    part.failed += 1;
+                }
+            }
+            self.listen();
+        }
+        part.seconds = start.elapsed().as_secs_f64();
+        Ok(part)
+    }
+
+    fn listen(&mut self) {
+        for event in self.events.take() {
+            if let Some(log) = &mut self.log {
+                log.heard(Nanos::ZERO, &event);
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! What the threads of a run share: the queue, who may work, the window, the autoscaler. Held for moments,
+//! never across I/O.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use wavetank_model::{
+    Answer, BenchEvent, BenchFact, Nanos, Operation, Served, StoreEvent, StoreFact, Touch, Why,
+};
+use wavetank_store::{Events, Store};
+
+use crate::log::Log;
+use crate::plan::{Plan, TierRole};
+use crate::queue::Queue;
+use crate::request::{Name, Phase, Request};
+use crate::run::{Ended, Observer, Pulse};
+use crate::scale::{Action, Sample, Scaler};
+use crate::sources::Source;
+
+/// Between two looks at the run from outside.
+const PULSE: Duration = Duration::from_millis(250);
+/// Operations in a row that failed end the run: nothing comes of it any more.
+const MOST_FAILURES: u32 = 200;
+
+/// The shared state of a run.
+pub(crate) struct Floor<'a> {
+    plan: &'a Plan,
+    source: Box<dyn Source>,
+    queue: Queue<Request>,
+    store: Arc<Store>,
+    events: Events,
+    observer: Observer<'a>,
+    log: Option<Log<'a>>,
+    opened: bool,
+    pub(crate) ended: Option<Ended>,
+    /// Requests that came.
+    came: u64,
+    /// Requests being worked on.
+    working: u64,
+    workers: u32,
+    /// Entries being written.
+    allocs: u32,
+    pub(crate) scaler: Option<Scaler>,
+    recent: Recent,
+    pulse: PulseState,
+    failures: u32,
+}
+
+/// What the autoscaler looks at: since the last decision, or since the last one had its effect.
+struct Recent {
+    since: Nanos,
+    next: Nanos,
+    settled: bool,
+    tokens: u64,
+    reads: Histogram<u64>,
+    writes: Histogram<u64>,
+}
+
+struct PulseState {
+    next: Instant,
+    served: u64,
+    tokens: u64,
+    latency: Histogram<u64>,
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("a sound precision")
+}
+
+impl<'a> Floor<'a> {
+    pub(crate) fn new(plan: &'a Plan, source: Box<dyn Source>, ground: Ground<'a>) -> Self {
+        let Ground { store, events, observer, log } = ground;
+        let interval = plan.scaling.map_or(Nanos::MAX, |scaling| scaling.interval);
+        Self {
+            plan,
+            source,
+            queue: Queue::new(plan.ageing, plan.queue_limit.map(|limit| limit as usize)),
+            store,
+            events,
+            observer,
+            log,
+            opened: false,
+            ended: None,
+            came: 0,
+            working: 0,
+            workers: plan.users.min(plan.workers_max),
+            allocs: 0,
+            scaler: plan.scaling.map(|scaling| Scaler::new(scaling, plan.users)),
+            recent: Recent {
+                since: Nanos::ZERO,
+                next: plan.warmup + interval,
+                settled: true,
+                tokens: 0,
+                reads: histogram(),
+                writes: histogram(),
+            },
+            pulse: PulseState { next: Instant::now() + PULSE, served: 0, tokens: 0, latency: histogram() },
+            failures: 0,
+        }
+    }
+
+    /// Lets everything happen that is due: the window opens and closes, requests come, users change.
+    pub(crate) fn turn(&mut self, now: Nanos) {
+        if !self.opened && now >= self.plan.warmup {
+            self.opened = true;
+            self.say(self.plan.warmup, BenchFact::Opened);
+        }
+        let end = self.plan.warmup + self.plan.duration;
+        if now >= end {
+            self.close(end, Ended::Duration);
+        }
+        self.listen(now);
+        if self.ended.is_some() {
+            return;
+        }
+        self.admit(now);
+        self.scale(now);
+        self.beat(now);
+        if self.observer.stop.load(Ordering::Relaxed) {
+            self.close(now, Ended::Interrupted);
+        } else if self.is_drained() {
+            self.close(now, Ended::Drained);
+        } else if let Some(error) = self.log.as_mut().and_then(|log| log.failed.take()) {
+            self.close(now, Ended::Failed(format!("the log cannot be written: {error}")));
+        }
+    }
+
+    /// When there is something to do next, if nothing else happens.
+    pub(crate) fn next_wake(&self) -> Nanos {
+        let edge = if self.opened { self.plan.warmup + self.plan.duration } else { self.plan.warmup };
+        let arrival = if self.takes_more() { self.source.next_at() } else { None };
+        let settled = self.recent.since.0 + (self.recent.next.0 - self.recent.since.0) / 2;
+        let scale = if self.recent.settled { self.recent.next } else { Nanos(settled) };
+        arrival.unwrap_or(Nanos::MAX).min(edge).min(scale)
+    }
+
+    /// The next request to work on.
+    pub(crate) fn assign(&mut self) -> Option<Request> {
+        if self.ended.is_some() || self.working >= u64::from(self.workers) {
+            return None;
+        }
+        let request = self.queue.pop()?;
+        self.working += 1;
+        Some(request)
+    }
+
+    /// How many requests one of `threads` threads may work on.
+    pub(crate) fn share(&self, threads: u32) -> usize {
+        self.workers.div_ceil(threads.max(1)) as usize
+    }
+
+    /// Whether another entry may be written now; if so it counts until [`Self::written`].
+    pub(crate) fn may_write(&mut self) -> bool {
+        let free = self.plan.max_concurrent_allocs.is_none_or(|most| self.allocs < most);
+        self.allocs += u32::from(free);
+        free
+    }
+
+    pub(crate) fn written(&mut self) {
+        self.allocs -= 1;
+    }
+
+    /// An operation begins.
+    pub(crate) fn begins(&mut self, name: Name, operation: Operation, why: Why, phase: Phase) {
+        if let Some(log) = &mut self.log {
+            log.begin(name, operation, why, phase);
+        }
+    }
+
+    /// An operation ended.
+    pub(crate) fn touched(&mut self, now: Nanos, touch: Touch, failure: Option<io::Error>) {
+        self.say(now, BenchFact::Touched(touch));
+        match failure {
+            Some(error) if error.kind() == io::ErrorKind::StorageFull => {
+                self.close(now, Ended::Failed(format!("the drive is full: {error}")));
+            }
+            Some(error) => {
+                self.failures += 1;
+                if self.failures >= MOST_FAILURES {
+                    self.close(now, Ended::Failed(format!("{MOST_FAILURES} failures in a row: {error}")));
+                }
+            }
+            None if touch.answer != Answer::Missed => self.failures = 0,
+            None => {}
+        }
+    }
+
+    /// A request was served.
+    pub(crate) fn served(&mut self, now: Nanos, request: &Request, served: Served) {
+        self.working -= 1;
+        self.say(now, BenchFact::Served(served));
+        self.recent.tokens += u64::from(served.generated_tokens);
+        self.pulse.served += 1;
+        self.pulse.tokens += u64::from(served.generated_tokens);
+        self.pulse.latency.saturating_record(served.total.0);
+        self.source.answered(request, now);
+    }
+
+    /// Tells what the store said last, after all lanes are gone.
+    pub(crate) fn finish(mut self, now: Nanos) -> (Option<Ended>, Option<Scaler>, u64) {
+        self.listen(now);
+        (self.ended, self.scaler, self.events.lost())
+    }
+
+    /// Ends the run.
+    pub(crate) fn close(&mut self, at: Nanos, ended: Ended) {
+        if self.ended.is_some() {
+            return;
+        }
+        if !self.opened {
+            self.opened = true;
+            self.say(at, BenchFact::Opened);
+        }
+        let (in_flight, queued) = (self.working, self.queue.len() as u64);
+        self.say(at, BenchFact::Closed { in_flight, queued });
+        self.ended = Some(ended);
+    }
+
+    fn say(&mut self, at: Nanos, fact: BenchFact) {
+        self.observer.sink.record(&BenchEvent { at, fact });
+    }
+
+    fn listen(&mut self, now: Nanos) {
+        for event in self.events.take() {
+            self.observer.sink.record(&BenchEvent { at: now, fact: BenchFact::Stored(event) });
+            self.recent.heard(&event, self.plan);
+            if let Some(log) = &mut self.log {
+                log.heard(now, &event);
+            }
+        }
+    }
+
+    fn takes_more(&self) -> bool {
+        self.plan.max_requests.is_none_or(|most| self.came < most)
+    }
+
+    fn is_drained(&self) -> bool {
+        let nothing_comes = !self.takes_more() || self.source.next_at().is_none();
+        nothing_comes && self.working == 0 && self.queue.is_empty()
+    }
+
+    fn admit(&mut self, now: Nanos) {
+        while self.takes_more() && self.source.next_at().is_some_and(|at| at <= now) {
+            let request = self.source.take();
+            let (class, at) = (request.class, request.at);
+            self.came += 1;
+            self.say(at, BenchFact::Arrived(class));
+            if let Err(request) = self.queue.push(request, self.plan.targets[class as usize].priority, at) {
+                self.say(at, BenchFact::TurnedAway(class));
+                self.source.answered(&request, now);
+            }
+        }
+    }
+
+    fn scale(&mut self, now: Nanos) {
+        let Some(scaler) = &mut self.scaler else { return };
+        let recent = &mut self.recent;
+        if !recent.settled && now.since(recent.since) >= Nanos((recent.next.0 - recent.since.0) / 2) {
+            recent.settle(now);
+        }
+        if now < recent.next {
+            return;
+        }
+        let sample = recent.sample(now, self.queue.len() as u64);
+        let (action, users) = {
+            let step = scaler.decide(sample);
+            (step.action, step.users)
+        };
+        recent.restart(now, scaler.scaling.interval, action == Action::Hold);
+        if action == Action::Stop {
+            self.close(now, Ended::PeakFound);
+        } else if action != Action::Hold {
+            self.source.resize(users, now);
+            self.workers = users.min(self.plan.workers_max);
+        }
+    }
+
+    /// Shows how it goes.
+    fn beat(&mut self, now: Nanos) {
+        if Instant::now() < self.pulse.next {
+            return;
+        }
+        self.pulse.next = Instant::now() + PULSE;
+        let fill = self.store.usage().into_iter().zip(&self.plan.tiers);
+        let fill = fill.map(|(usage, tier)| (tier.role, usage.bytes, tier.capacity_bytes)).collect();
+        let pulse = Pulse {
+            at: now,
+            of: self.plan.warmup + self.plan.duration,
+            warming: !self.opened || now < self.plan.warmup,
+            served: self.pulse.served,
+            tokens_per_second: self.pulse.tokens as f64 / now.as_seconds().max(1e-9),
+            p95_ms: self.pulse.latency.value_at_quantile(0.95) as f64 / 1e6,
+            queued: self.queue.len() as u64,
+            users: self.scaler.as_ref().map_or(self.plan.users, |_| self.workers),
+            fill,
+        };
+        self.observer.watch.pulse(&pulse);
+    }
+}
+
+/// What a floor stands on.
+pub(crate) struct Ground<'a> {
+    pub(crate) store: Arc<Store>,
+    pub(crate) events: Events,
+    pub(crate) observer: Observer<'a>,
+    pub(crate) log: Option<Log<'a>>,
+}
+
+impl Recent {
+    /// Latency at the device of what storage did for requests.
+    fn heard(&mut self, event: &StoreEvent, plan: &Plan) {
+        let is_storage = |tier: u8| plan.tiers[usize::from(tier)].role == TierRole::Storage;
+        match event.fact {
+            StoreFact::Hit { tier } if is_storage(tier) => {
+                self.reads.saturating_record(event.times.device.0);
+            }
+            StoreFact::Stored { tier } if is_storage(tier) => {
+                self.writes.saturating_record(event.times.device.0);
+            }
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, now: Nanos) {
+        self.settled = true;
+        self.since = now;
+        self.tokens = 0;
+        self.reads.reset();
+        self.writes.reset();
+    }
+
+    fn sample(&self, at: Nanos, queue: u64) -> Sample {
+        let p95 =
+            |times: &Histogram<u64>| (!times.is_empty()).then(|| times.value_at_quantile(0.95) as f64 / 1e6);
+        let seconds = at.since(self.since).as_seconds().max(1e-9);
+        Sample {
+            at,
+            tokens_per_second: self.tokens as f64 / seconds,
+            read_p95_ms: p95(&self.reads),
+            write_p95_ms: p95(&self.writes),
+            queue,
+        }
+    }
+
+    fn restart(&mut self, now: Nanos, interval: Nanos, settled: bool) {
+        self.settle(now);
+        self.next = now + interval;
+        self.settled = settled;
+    }
+}

@@ -1,0 +1,176 @@
+//! A run: the store is opened and filled, users ask, the window opens and closes, and the store is cleaned.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wavetank_model::{BenchEvent, Error, Nanos, Result, Sink};
+use wavetank_store::{Store, Usage};
+
+use crate::clock::Clock;
+use crate::desk::{Desk, lock};
+use crate::document::Library;
+use crate::fill::{Filled, Filler};
+use crate::floor::{Floor, Ground};
+use crate::kernel::KernelIo;
+use crate::log::{Log, LogWriter};
+use crate::plan::{Plan, TierRole};
+use crate::scale::ScaleStep;
+use crate::sources::{self, Recording};
+use crate::stack;
+
+/// Who watches a run, and may end it.
+pub struct Observer<'a> {
+    /// Takes note of everything.
+    pub sink: &'a mut (dyn Sink<BenchEvent> + Send),
+    /// Shows how it goes.
+    pub watch: &'a mut (dyn Watch + Send),
+    /// Raised to end the run with what it has.
+    pub stop: &'a AtomicBool,
+}
+
+/// Someone who looks at a run now and then.
+pub trait Watch {
+    /// How it goes.
+    fn pulse(&mut self, pulse: &Pulse);
+}
+
+/// Nobody looks.
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn pulse(&mut self, _pulse: &Pulse) {}
+}
+
+/// How a run goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pulse {
+    /// The run's time.
+    pub at: Nanos,
+    /// When it ends at the latest.
+    pub of: Nanos,
+    /// Whether it still warms up.
+    pub warming: bool,
+    /// Requests served so far.
+    pub served: u64,
+    /// Generated tokens per second so far.
+    pub tokens_per_second: f64,
+    /// P95 of end-to-end latency so far.
+    pub p95_ms: f64,
+    /// Requests that wait.
+    pub queued: u64,
+    /// Users now.
+    pub users: u32,
+    /// Bytes in each tier, and what it holds.
+    pub fill: Vec<(TierRole, u64, Option<u64>)>,
+}
+
+/// Why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Its time was over.
+    Duration,
+    /// Everything asked was answered.
+    Drained,
+    /// The autoscaler found what it sought.
+    PeakFound,
+    /// Someone wanted it to.
+    Interrupted,
+    /// It could not go on.
+    Failed(String),
+}
+
+/// What a run leaves besides events.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Why it ended.
+    pub ended: Ended,
+    /// What was written before the first request.
+    pub filled: Filled,
+    /// The autoscaler's decisions.
+    pub steps: Vec<ScaleStep>,
+    /// What each tier holds at the end.
+    pub usage: Vec<Usage>,
+    /// What does not work here as it should.
+    pub notes: Vec<String>,
+    /// What the kernel counted between the first request and the last byte; absent where it does not count.
+    pub kernel: Option<KernelIo>,
+    /// Events that were lost, which makes the numbers too small.
+    pub lost_events: u64,
+    /// Copies that could not be deleted.
+    pub unremoved: u64,
+    /// Real time from the first request to the end.
+    pub wall_seconds: f64,
+}
+
+/// How many of the store's events may wait to be looked at.
+const EVENTS: usize = 1 << 15;
+
+/// Runs `plan`; a recording is needed where its requests come from one.
+pub fn run<'a>(
+    plan: &'a Plan,
+    recording: Option<&Recording>,
+    observer: Observer<'a>,
+    log: Option<&'a mut LogWriter<'a>>,
+) -> Result<Outcome> {
+    let store = stack::open(plan)?;
+    stack::clear(&store)?;
+    let events = store.listen(EVENTS);
+    let mut log = log.map(|write| Log::new(plan, write));
+    let library = Library::new(&plan.habits.documents, plan.bytes_per_token, plan.seed);
+    let mut filler = Filler { plan, store: &store, events: &events, log: log.as_mut() };
+    let filled = filler.fill(&library)?;
+    let source = sources::source(plan, library, recording);
+    let lanes = Mutex::new(Vec::new());
+    let kernel = KernelIo::now();
+    let clock = Clock::start(plan.time);
+    let ground = Ground { store: Arc::clone(&store), events, observer, log };
+    let floor = Mutex::new(Floor::new(plan, source, ground));
+    let worked = std::thread::scope(|scope| {
+        let work = || work(plan, &clock, &store, &floor, &lanes);
+        let others: Vec<_> = (1..plan.io_threads).map(|_| scope.spawn(work)).collect();
+        let mine = work();
+        others.into_iter().map(|other| other.join().expect("a thread of the run")).fold(mine, Result::and)
+    });
+    worked?;
+    let wall_seconds = clock.wall().as_secs_f64();
+    let kernel = KernelIo::since(kernel);
+    let floor = floor.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (ended, scaler, lost_events) = floor.finish(clock.now());
+    let (usage, notes) = (store.usage(), store.notes());
+    let unremoved = lanes.into_inner().unwrap_or_else(PoisonError::into_inner).iter().sum();
+    stack::close(plan, store)?;
+    Ok(Outcome {
+        ended: ended.unwrap_or(Ended::Duration),
+        filled,
+        steps: scaler.map(|scaler| scaler.steps).unwrap_or_default(),
+        usage,
+        notes,
+        kernel,
+        lost_events,
+        unremoved,
+        wall_seconds,
+    })
+}
+
+/// One thread: its lane is gone when this returns, and with it all that was at devices.
+fn work(
+    plan: &Plan,
+    clock: &Clock,
+    store: &Arc<Store>,
+    floor: &Mutex<Floor<'_>>,
+    unremoved: &Mutex<Vec<u64>>,
+) -> Result<()> {
+    let lane = store.lane(plan.io_depth as usize).map_err(|error| {
+        let told = format!("cannot open a queue: {error}");
+        lock(floor).close(clock.now(), Ended::Failed(told.clone()));
+        Error::usage(told).hint("fewer --io-threads or a smaller --io-depth need less locked memory")
+    })?;
+    let mut desk = Desk::new(plan, clock, lane);
+    desk.work(floor);
+    let count = desk.lane.unremoved();
+    unremoved.lock().unwrap_or_else(PoisonError::into_inner).push(count);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
