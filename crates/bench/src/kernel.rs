@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// Bytes that went to and came from storage devices on this process's behalf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelIo {
@@ -33,6 +35,12 @@ impl KernelIo {
         };
         Some(Self { read_bytes: value("read_bytes")?, write_bytes: value("write_bytes")? })
     }
+}
+
+/// Processor time of this process so far.
+pub(crate) fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]

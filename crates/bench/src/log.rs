@@ -93,30 +93,26 @@ impl<'a> Log<'a> {
 
     /// The store said something.
     pub(crate) fn heard(&mut self, at: Nanos, event: &StoreEvent) {
-        let stage = self.stage;
-        match event.fact {
-            StoreFact::Hit { tier } => self.row(at, event, Deed::Read, tier, stage),
-            StoreFact::Stored { tier } => self.row(at, event, Deed::Write, tier, stage),
+        let rows = match event.fact {
+            StoreFact::Hit { tier } => [Some((Deed::Read, tier, self.stage)), None],
+            StoreFact::Stored { tier } => [Some((Deed::Write, tier, self.stage)), None],
             StoreFact::Demoted { from, to } | StoreFact::Promoted { from, to } => {
-                self.row(at, event, Deed::Read, from, Stage::Evict);
-                self.row(at, event, Deed::Write, to, Stage::Evict);
+                [Some((Deed::Read, from, Stage::Evict)), Some((Deed::Write, to, Stage::Evict))]
             }
             StoreFact::Evicted { tier } | StoreFact::Dropped { tier } => {
-                self.row(at, event, Deed::Delete, tier, Stage::Evict);
+                [Some((Deed::Delete, tier, Stage::Evict)), None]
             }
-            _ => {}
+            _ => [None, None],
+        };
+        for (deed, tier, stage) in rows.into_iter().flatten() {
+            let Some(&name) = self.names.get(&event.key) else { continue };
+            let (bytes, tier) = (event.bytes, self.roles[usize::from(tier)]);
+            if let Err(error) = (self.write)(&Logged { at, deed, bytes, tier, name, stage }) {
+                self.failed.get_or_insert(error);
+            }
         }
         if matches!(event.fact, StoreFact::Evicted { .. }) {
             self.names.remove(&event.key);
-        }
-    }
-
-    fn row(&mut self, at: Nanos, event: &StoreEvent, deed: Deed, tier: u8, stage: Stage) {
-        let Some(&name) = self.names.get(&event.key) else { return };
-        let (bytes, tier) = (event.bytes, self.roles[usize::from(tier)]);
-        let written = (self.write)(&Logged { at, deed, bytes, tier, name, stage });
-        if let Err(error) = written {
-            self.failed.get_or_insert(error);
         }
     }
 }

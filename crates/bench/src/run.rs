@@ -11,7 +11,7 @@ use crate::desk::{Desk, lock};
 use crate::document::Library;
 use crate::fill::{Filled, Filler};
 use crate::floor::{Floor, Ground};
-use crate::kernel::KernelIo;
+use crate::kernel::{self, KernelIo};
 use crate::log::{Log, LogWriter};
 use crate::plan::{Plan, TierRole};
 use crate::scale::ScaleStep;
@@ -100,6 +100,8 @@ pub struct Outcome {
     pub unremoved: u64,
     /// Real time from the first request to the end.
     pub wall_seconds: f64,
+    /// Processor time of this process meanwhile.
+    pub cpu_seconds: f64,
 }
 
 /// How many of the store's events may wait to be looked at.
@@ -121,7 +123,7 @@ pub fn run<'a>(
     let filled = filler.fill(&library)?;
     let source = sources::source(plan, library, recording);
     let lanes = Mutex::new(Vec::new());
-    let kernel = KernelIo::now();
+    let (kernel, processor) = (KernelIo::now(), kernel::cpu_seconds());
     let clock = Clock::start(plan.time);
     let ground = Ground { store: Arc::clone(&store), events, observer, log };
     let floor = Mutex::new(Floor::new(plan, source, ground));
@@ -133,7 +135,7 @@ pub fn run<'a>(
     });
     worked?;
     let wall_seconds = clock.wall().as_secs_f64();
-    let kernel = KernelIo::since(kernel);
+    let (kernel, cpu_seconds) = (KernelIo::since(kernel), kernel::cpu_seconds() - processor);
     let floor = floor.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (ended, scaler, lost_events) = floor.finish(clock.now());
     let (usage, notes) = (store.usage(), store.notes());
@@ -149,6 +151,7 @@ pub fn run<'a>(
         lost_events,
         unremoved,
         wall_seconds,
+        cpu_seconds,
     })
 }
 

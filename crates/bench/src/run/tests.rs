@@ -277,6 +277,6 @@ fn what_is_counted_on_a_drive_is_what_the_kernel_counted() {
         }
         let left: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert_eq!(left, [theirs.clone()], "only what is ours is gone");
+        assert_eq!(left, std::slice::from_ref(&theirs), "only what is ours is gone");
     }
 }
