@@ -96,9 +96,11 @@ impl<'a> Log<'a> {
         let rows = match event.fact {
             StoreFact::Hit { tier } => [Some((Deed::Read, tier, self.stage)), None],
             StoreFact::Stored { tier } => [Some((Deed::Write, tier, self.stage)), None],
-            StoreFact::Demoted { from, to } | StoreFact::Promoted { from, to } => {
+            StoreFact::Demoted { from, to } => {
                 [Some((Deed::Read, from, Stage::Evict)), Some((Deed::Write, to, Stage::Evict))]
             }
+            // What rises was read by the hit.
+            StoreFact::Promoted { to, .. } => [Some((Deed::Write, to, self.stage)), None],
             StoreFact::Evicted { tier } | StoreFact::Dropped { tier } => {
                 [Some((Deed::Delete, tier, Stage::Evict)), None]
             }
