@@ -1,5 +1,5 @@
-//! Latencies of real I/O: every value up to a million, then buckets with three digits; buckets always, so
-//! that runs on many hosts can be added up.
+//! Latencies of real I/O: every value up to a million, then buckets with three digits. Reports always have
+//! the buckets too, so that runs on many hosts can be added up.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -13,53 +13,61 @@ pub const EXACT_LIMIT: usize = 1_000_000;
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Latencies as they come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    /// In the order they came; none once there are too many.
-    exact: Option<Vec<u64>>,
-    histogram: Histogram<u64>,
+    kept: Kept,
     sum: u64,
     max: u64,
 }
 
-impl Default for Latencies {
+#[derive(Clone, Debug)]
+enum Kept {
+    /// Every value, in the order they came.
+    Values(Vec<u64>),
+    /// There are too many for that.
+    Counts(Histogram<u64>),
+}
+
+impl Default for Kept {
     fn default() -> Self {
-        Self { exact: Some(Vec::new()), histogram: empty_histogram(), sum: 0, max: 0 }
+        Self::Values(Vec::new())
     }
 }
 
 impl Latencies {
     /// Adds one.
     pub fn record(&mut self, latency: Nanos) {
-        self.histogram.record(latency.0).expect("the histogram grows with its values");
         self.sum = self.sum.saturating_add(latency.0);
         self.max = self.max.max(latency.0);
-        self.keep(&[latency.0]);
+        match &mut self.kept {
+            Kept::Values(values) if values.len() < EXACT_LIMIT => values.push(latency.0),
+            Kept::Values(values) => self.kept = Kept::Counts(counted(values.iter().chain([&latency.0]))),
+            Kept::Counts(histogram) => count(histogram, latency.0, 1),
+        }
     }
 
     /// Adds all of `other`.
     pub fn absorb(&mut self, other: &Self) {
-        self.histogram.add(&other.histogram).expect("the histogram grows with its values");
         self.sum = self.sum.saturating_add(other.sum);
         self.max = self.max.max(other.max);
-        match &other.exact {
-            Some(values) => self.keep(values),
-            None => self.exact = None,
-        }
-    }
-
-    fn keep(&mut self, values: &[u64]) {
-        let Some(kept) = &mut self.exact else { return };
-        if kept.len() + values.len() > EXACT_LIMIT {
-            self.exact = None;
-        } else {
-            kept.extend_from_slice(values);
+        match (&mut self.kept, &other.kept) {
+            (Kept::Values(ours), Kept::Values(more)) if ours.len() + more.len() <= EXACT_LIMIT => {
+                ours.extend_from_slice(more);
+            }
+            _ => {
+                let mut both = self.histogram();
+                both.add(other.histogram()).expect("the histogram grows with its values");
+                self.kept = Kept::Counts(both);
+            }
         }
     }
 
     /// How many.
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        match &self.kept {
+            Kept::Values(values) => values.len() as u64,
+            Kept::Counts(histogram) => histogram.len(),
+        }
     }
 
     /// Their sum.
@@ -69,18 +77,41 @@ impl Latencies {
 
     /// Every one in the order they came, in nanoseconds, unless there are more than `limit`.
     pub fn values(&self, limit: usize) -> Option<&[u64]> {
-        self.exact.as_deref().filter(|values| values.len() <= limit)
+        match &self.kept {
+            Kept::Values(values) if values.len() <= limit => Some(values),
+            _ => None,
+        }
     }
 
     /// What a report says about them.
     pub fn spread(&self) -> Spread {
-        let buckets = Buckets::of(self);
-        let Some(values) = &self.exact else { return buckets.spread() };
+        if self.count() == 0 {
+            return Spread::default();
+        }
+        let buckets = Buckets::new(&self.histogram(), self.sum, self.max);
+        let Kept::Values(values) = &self.kept else { return buckets.spread() };
         let mut sorted = values.clone();
         sorted.sort_unstable();
-        let at = |percent| sorted.get(rank(self.count(), percent) as usize).copied().unwrap_or(0);
-        Spread::new(buckets.clone(), at)
+        let at = |percent| sorted[rank(self.count(), percent) as usize];
+        Spread::new(buckets, at)
     }
+
+    fn histogram(&self) -> Histogram<u64> {
+        match &self.kept {
+            Kept::Values(values) => counted(values),
+            Kept::Counts(histogram) => histogram.clone(),
+        }
+    }
+}
+
+fn counted<'v>(values: impl IntoIterator<Item = &'v u64>) -> Histogram<u64> {
+    let mut histogram = empty_histogram();
+    values.into_iter().for_each(|&value| count(&mut histogram, value, 1));
+    histogram
+}
+
+fn count(histogram: &mut Histogram<u64>, value: u64, times: u64) {
+    histogram.record_n(value, times).expect("the histogram grows with its values");
 }
 
 fn empty_histogram() -> Histogram<u64> {
@@ -147,10 +178,10 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    fn of(latencies: &Latencies) -> Self {
-        let counted = latencies.histogram.iter_recorded();
-        let buckets = counted.map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
-        Self { buckets, sum_ns: latencies.sum, max_ns: latencies.max }
+    fn new(histogram: &Histogram<u64>, sum_ns: u64, max_ns: u64) -> Self {
+        let filled = histogram.iter_recorded();
+        let buckets = filled.map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
+        Self { buckets, sum_ns, max_ns }
     }
 
     /// How many values.
@@ -161,15 +192,11 @@ impl Buckets {
     /// The buckets of both runs together. All runs have the same bounds, so nothing is lost.
     pub fn merged(&self, other: &Self) -> Self {
         let mut histogram = empty_histogram();
-        for &(value, count) in self.buckets.iter().chain(&other.buckets) {
-            histogram.record_n(value, count).expect("the histogram grows with its values");
+        for &(value, times) in self.buckets.iter().chain(&other.buckets) {
+            count(&mut histogram, value, times);
         }
-        Self::of(&Latencies {
-            exact: None,
-            histogram,
-            sum: self.sum_ns.saturating_add(other.sum_ns),
-            max: self.max_ns.max(other.max_ns),
-        })
+        let sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        Self::new(&histogram, sum_ns, self.max_ns.max(other.max_ns))
     }
 
     /// What a report says about them: percentiles to three digits, never above the largest value.
@@ -204,7 +231,8 @@ mod tests {
         fn percentiles_are_those_of_a_sorted_list(values in prop::collection::vec(0u64..1 << 40, 1..400)) {
             let mut sorted = values.clone();
             sorted.sort_unstable();
-            let naive = |p: f64| sorted[((sorted.len() - 1) as f64 * p / 100.0).round() as usize] as f64 / 1e6;
+            let nearest = |p: f64| ((sorted.len() - 1) as f64 * p / 100.0).round() as usize;
+            let naive = |p: f64| sorted[nearest(p)] as f64 / 1e6;
             let (head, tail) = values.split_at(values.len() / 2);
             let mut found = latencies(head);
             found.absorb(&latencies(tail));
@@ -242,6 +270,10 @@ mod tests {
         let mut many = Latencies::default();
         (0..=EXACT_LIMIT as u64).for_each(|value| many.record(Nanos(value * 1000)));
         assert_eq!(many.values(usize::MAX), None);
+        let mut absorbed = latencies(&[0]);
+        let rest: Vec<u64> = (1..=EXACT_LIMIT as u64).map(|value| value * 1000).collect();
+        absorbed.absorb(&latencies(&rest));
+        assert_eq!(absorbed.spread(), many.spread());
         let spread = many.spread();
         assert_eq!(spread.count(), EXACT_LIMIT as u64 + 1);
         assert!((spread.p99 - 990.0).abs() < 1.0, "{}", spread.p99);

@@ -1,7 +1,7 @@
 //! Events become numbers, numbers become text.
 //!
-//! `collectors` receive the events of a run; `statistics`, `histogram` and `latencies` reduce them; `summary`,
-//! `attribution` and `storage` name them; `render` writes them.
+//! `collectors` receive the events of a run; `statistics`, `histogram` and `latencies` reduce them;
+//! `summary`, `attribution` and `storage` name them; `render` writes them.
 #![forbid(unsafe_code)]
 
 mod attribution;

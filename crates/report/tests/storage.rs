@@ -112,8 +112,8 @@ fn rich() -> Vec<BenchFact> {
         let class = Class::ALL[round as usize % 3];
         facts.push(BenchFact::Arrived(class));
         for tier in [GPU, CPU, DRIVE] {
-            facts.extend(write(tier, 8 * MIB << tier, slow));
-            facts.extend(hit(tier, 8 * MIB << tier, Why::Decode, slow));
+            facts.extend(write(tier, (8 * MIB) << tier, slow));
+            facts.extend(hit(tier, (8 * MIB) << tier, Why::Decode, slow));
         }
         facts.extend(hit(DRIVE, 100 * MIB, Why::History, slow));
         facts.extend(hit(CPU, MIB / 2, Why::Prompt, slow));
@@ -216,10 +216,11 @@ proptest! {
         let warm_up = before.iter().map(|&fact| (Nanos(1), fact));
         let later = |(at, fact): (Nanos, BenchFact)| (at + Nanos(5_000_000_000), fact);
         let drain = after.iter().map(|&fact| (Nanos(16_000_000_000), fact));
-        let mut whole = collect(&setting(), warm_up.chain(window(10, &inside).into_iter().map(later)).chain(drain));
+        let counted = window(10, &inside).into_iter().map(later);
+        let mut whole = collect(&setting(), warm_up.chain(counted).chain(drain));
         let bytes = |run: &StorageSummary| run.tiers.iter().map(|tier| tier.whole_run.bytes()).sum::<u64>();
-        let apart: u64 = [&before, &inside, &after].map(|facts| bytes(&collect(&setting(), window(1, facts)))).iter().sum();
-        prop_assert_eq!(bytes(&whole), apart);
+        let apart = [&before, &inside, &after].map(|facts| bytes(&collect(&setting(), window(1, facts))));
+        prop_assert_eq!(bytes(&whole), apart.iter().sum::<u64>());
         for (tier, same) in whole.tiers.iter_mut().zip(&alone.tiers) {
             tier.whole_run = same.whole_run;
         }
@@ -251,7 +252,7 @@ proptest! {
     /// Broken by: a histogram that is left out of a report, or one that rounds on its way through JSON.
     #[test]
     fn two_reports_have_the_histograms_of_one_run(facts in facts(), cut in 0usize..60) {
-        let read = |facts: &[BenchFact]| read_histograms(&finished(&setting(), facts)).expect("our own report");
+        let read = |facts: &[BenchFact]| read_histograms(&finished(&setting(), facts)).expect("our own");
         let (head, tail) = facts.split_at(cut.min(facts.len()));
         let (mut merged, other): (BTreeMap<String, Buckets>, _) = (read(head), read(tail));
         for (name, buckets) in other {
@@ -384,7 +385,7 @@ fn bandwidth_that_changes_is_said() {
     assert_eq!(warnings(&[1024, 1024, 1000, 1000, 900, 900]), "");
     assert_eq!(warnings(&[1024, 1024, 512, 512, 512]), "");
     assert!(warnings(&[1024, 1024, 1000, 1000, 512, 512]).starts_with(
-        "storage bandwidth fell by 50 %, from 1.00 GiB/s in the first third to 0.50 GiB/s in the last: thermal"
+        "storage bandwidth fell by 50 %, from 1.00 GiB/s in the first third to 0.50 GiB/s in the last:"
     ));
     assert!(warnings(&[512, 512, 1000, 1000, 1024, 1024]).contains("still warming up"));
 }
@@ -404,10 +405,13 @@ fn the_timeline_is_by_second() {
     let rows = report["throughput_timeline"].as_array().expect("a list");
     let found: Vec<_> = rows
         .iter()
-        .map(|row| (row["timestamp"].as_u64(), row["requests"].as_u64(), row["end_to_end_p95_ms"].as_f64()))
-        .map(|(at, requests, p95)| (at.unwrap_or(0), requests.unwrap_or(0), p95.unwrap_or(-1.0)))
+        .map(|row| (row["timestamp"].as_f64(), row["requests"].as_u64(), row["end_to_end_p95_ms"].as_f64()))
+        .map(|(at, requests, p95)| (at.unwrap_or(-1.0), requests.unwrap_or(0), p95.unwrap_or(-1.0)))
         .collect();
-    assert_eq!(found, [(1, 1, 5.0), (2, 0, 0.0), (3, 0, 0.0), (4, 1, 9.0), (5, 1, 7.0), (6, 0, 0.0)]);
+    assert_eq!(
+        found,
+        [(1.0, 1, 5.0), (2.0, 0, 0.0), (3.0, 0, 0.0), (4.0, 1, 9.0), (5.0, 1, 7.0), (5.5, 0, 0.0)]
+    );
 }
 
 #[test]
@@ -496,7 +500,7 @@ fn the_workbook_says_what_the_report_says() {
     let rows: Vec<Vec<Data>> =
         book.worksheet_range("Summary").expect("a sheet").rows().map(<[Data]>::to_vec).collect();
     let cell = |name: &str| {
-        let column = rows[0].iter().position(|cell| cell.to_string() == name).expect(name);
+        let column = rows[0].iter().position(|cell| *cell == *name).expect(name);
         rows[1][column].to_string()
     };
     let summary = &report["summary"];
@@ -526,8 +530,9 @@ fn the_csv_is_the_summary_row() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 2);
     assert!(lines[0].starts_with(
-        "Model,Num Users,Duration (s),GPU Mem (GB),CPU Mem (GB),Total Requests,Total Tokens,Avg Throughput (tok/s),\
-         Storage Throughput (tok/s),Cache Hit Rate,E2E Latency P95 (ms),Storage IO P95 (ms),"
+        "Model,Num Users,Duration (s),GPU Mem (GB),CPU Mem (GB),Total Requests,Total Tokens,\
+         Avg Throughput (tok/s),Storage Throughput (tok/s),Cache Hit Rate,\
+         E2E Latency P95 (ms),Storage IO P95 (ms),"
     ));
     assert!(lines[1].starts_with("\"tiny, \"\"1b\"\"\",8,10,0,4.5,40,4000,400.0,"), "{}", lines[1]);
 }

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{GIB, StorageSummary, TierRole};
-use crate::statistics::ratio;
 
 /// What the storage is judged by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,18 +145,19 @@ impl StorageSummary {
         let storage = self.tier(TierRole::Storage);
         let write = storage.map(|tier| (tier.writes.operations, tier.writes.device.p95)).unwrap_or_default();
         let read = storage.map(|tier| (tier.reads.operations, tier.reads.device.p95)).unwrap_or_default();
+        let memory = (self.host_memory.count(), self.host_memory.p95);
         let touched = self.touches.all();
         vec![
             Criterion::below_ms("NVMe Write P95", criteria.storage_write_p95_ms, write),
             Criterion::below_ms("NVMe Read P95", criteria.storage_read_p95_ms, read),
-            Criterion::below_ms("CPU RAM P95", criteria.cpu_p95_ms, (self.memory.count(), self.memory.p95)),
+            Criterion::below_ms("CPU RAM P95", criteria.cpu_p95_ms, memory),
             Criterion::hit_rate(criteria.hit_rate, (touched.lookups(), touched.hit_rate())),
         ]
     }
 
     fn throughput_criteria(&self, criteria: &Criteria) -> Vec<Criterion> {
         let traffic = self.traffic(TierRole::Storage);
-        let rate = |bytes: u64| ratio(bytes as f64 / GIB, self.window.elapsed.as_seconds());
+        let rate = |bytes: u64| self.per_second(bytes as f64 / GIB);
         let (read, write) = (rate(traffic.read_bytes), rate(traffic.written_bytes));
         vec![
             Criterion::above_gbps(

@@ -1,5 +1,7 @@
 //! Where the time of a request goes, on average, and what that means.
 
+use wavetank_model::Nanos;
+
 use super::StorageSummary;
 use crate::statistics::ratio;
 
@@ -66,7 +68,7 @@ impl StorageSummary {
         let end_to_end = requests.end_to_end.mean;
         let of_total = |ms: f64| ratio(ms, end_to_end);
         let time = &self.touches.time;
-        let touched = |span: wavetank_model::Nanos| {
+        let touched = |span: Nanos| {
             of_total(requests.storage.mean) * ratio(span.as_seconds(), time.total().as_seconds())
         };
         let known = [
@@ -85,9 +87,7 @@ impl StorageSummary {
     fn sentence(&self, part: Part, share: f64) -> String {
         let time = &self.touches.time;
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
-        let device = |device: wavetank_model::Nanos, total: wavetank_model::Nanos| {
-            percent(ratio(device.as_seconds(), total.as_seconds()))
-        };
+        let device = |device: Nanos, total: Nanos| percent(ratio(device.as_seconds(), total.as_seconds()));
         let (name, meaning) = match part {
             Part::QueueWait => ("queue wait", "; requests come faster than they are served".to_owned()),
             Part::StorageRead => {

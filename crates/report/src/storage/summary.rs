@@ -22,7 +22,7 @@ pub struct StorageSummary {
     /// What the tiers did, in the order of their numbers.
     pub tiers: Vec<TierSummary>,
     /// Reads and writes of host memory together.
-    pub memory: Spread,
+    pub host_memory: Spread,
     /// Second by second.
     pub timeline: Vec<Second>,
 }

@@ -16,6 +16,7 @@ use self::timeline::Timeline;
 use self::touches::Touches;
 use self::traffic::flows;
 pub use self::traffic::{Direction, Traffic};
+use crate::Spread;
 use crate::storage::{AtEnd, Setting, StorageSummary, TierRole, Window};
 
 /// Where in the run we are.
@@ -35,8 +36,6 @@ pub struct Storage {
     requests: Requests,
     touches: Touches,
     tiers: Vec<Tier>,
-    window: Vec<Traffic>,
-    whole_run: Vec<Traffic>,
     timeline: Timeline,
 }
 
@@ -55,8 +54,6 @@ impl Storage {
             requests: Requests::new(&setting.targets),
             touches: Touches::new(tiers),
             tiers: (0..tiers).map(|_| Tier::default()).collect(),
-            window: vec![Traffic::default(); tiers],
-            whole_run: vec![Traffic::default(); tiers],
             timeline: Timeline::default(),
         }
     }
@@ -78,12 +75,7 @@ impl Storage {
         assert_eq!(at_end.tiers.len(), self.tiers.len(), "every tier has its use at the end");
         let window = if let Phase::Closed(window) = self.phase { window } else { Window::default() };
         let tiers = self.tiers.iter().enumerate().map(|(number, tier)| {
-            let (role, hits) = (self.setting.tiers[number], self.touches.hits_of(number));
-            let mut summary = tier.summary(role, hits);
-            summary.traffic = self.window[number];
-            summary.whole_run = self.whole_run[number];
-            summary.at_end = at_end.tiers[number];
-            summary
+            tier.summary(self.setting.tiers[number], self.touches.hits_of(number), at_end.tiers[number])
         });
         StorageSummary {
             setting: self.setting.clone(),
@@ -91,22 +83,22 @@ impl Storage {
             requests: self.requests.summary(),
             touches: self.touches.summary(&self.setting),
             tiers: tiers.collect(),
-            memory: self.memory_spread(),
+            host_memory: self.host_memory(),
             timeline: self.timeline.seconds(window.elapsed),
         }
     }
 
     /// Reads and writes of host memory together, as one criterion wants them.
-    fn memory_spread(&self) -> crate::Spread {
+    fn host_memory(&self) -> Spread {
         self.setting.tier(TierRole::Cpu).map(|number| self.tiers[number].both_ways()).unwrap_or_default()
     }
 
     fn stored(&mut self, at: Nanos, event: &StoreEvent) {
         let since = if let Phase::Open { since } = self.phase { Some(since) } else { None };
         for (tier, direction) in flows(event.fact).into_iter().flatten() {
-            self.whole_run[tier].add(direction, event.bytes);
+            self.tiers[tier].whole_run.add(direction, event.bytes);
             if let Some(since) = since {
-                self.window[tier].add(direction, event.bytes);
+                self.tiers[tier].traffic.add(direction, event.bytes);
                 if self.setting.tiers[tier] == TierRole::Storage {
                     self.timeline.moved(at.since(since), direction, event.bytes);
                 }

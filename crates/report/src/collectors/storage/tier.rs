@@ -41,6 +41,8 @@ pub(super) struct Tier {
     pub(super) evictions: u64,
     pub(super) drops: u64,
     pub(super) failures: u64,
+    pub(super) traffic: Traffic,
+    pub(super) whole_run: Traffic,
 }
 
 impl Tier {
@@ -51,7 +53,7 @@ impl Tier {
         both.spread()
     }
 
-    pub(super) fn summary(&self, role: TierRole, hits: u64) -> TierSummary {
+    pub(super) fn summary(&self, role: TierRole, hits: u64, at_end: TierUse) -> TierSummary {
         TierSummary {
             role,
             hits,
@@ -64,9 +66,9 @@ impl Tier {
             evictions: self.evictions,
             drops: self.drops,
             failures: self.failures,
-            traffic: Traffic::default(),
-            whole_run: Traffic::default(),
-            at_end: TierUse::default(),
+            traffic: self.traffic,
+            whole_run: self.whole_run,
+            at_end,
         }
     }
 }

@@ -1,15 +1,13 @@
 //! Entries that requests touched: why, how it went, and where the time went.
 
-use wavetank_model::{Answer, IoTimes, Nanos, Operation, Touch, Why};
+use wavetank_model::{Answer, IoTimes, Nanos, Operation, Touch};
 
 use crate::storage::{ReasonCounts, Setting, TierRole, TimeSplit, TouchesSummary};
 
-/// Every reason, in the order of a request.
-const REASONS: [Why; 5] = [Why::Prompt, Why::History, Why::Prefill, Why::Document, Why::Decode];
-
 #[derive(Debug)]
 pub(super) struct Touches {
-    reasons: [ReasonCounts; REASONS.len()],
+    /// In the order of `Why`.
+    reasons: [ReasonCounts; 5],
     tiers: Vec<ByTier>,
     elsewhere: Nanos,
 }

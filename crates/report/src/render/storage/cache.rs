@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::object;
 use crate::Spread;
 use crate::statistics::ratio;
-use crate::storage::{Assessment, GIB, LaneSummary, MetricName, StorageSummary, TierRole};
+use crate::storage::{Assessment, GIB, LaneSummary, MetricName, StorageSummary, TierRole, TierSummary};
 
 pub(super) fn stats(run: &StorageSummary) -> Map<String, Value> {
     let mut keys = lookups(run);
@@ -48,7 +48,7 @@ fn lookups(run: &StorageSummary) -> Map<String, Value> {
 
 fn volumes(run: &StorageSummary) -> Map<String, Value> {
     let (read, written) = (run.read_bytes(), run.written_bytes());
-    let operations = |lane: fn(&crate::storage::TierSummary) -> &LaneSummary| -> u64 {
+    let operations = |lane: fn(&TierSummary) -> &LaneSummary| -> u64 {
         run.tiers.iter().map(|tier| lane(tier).operations).sum()
     };
     let (reads, writes) = (operations(|tier| &tier.reads), operations(|tier| &tier.writes));

@@ -16,7 +16,7 @@ pub fn json(run: &StorageSummary) -> Map<String, Value> {
         "total_tokens_generated": requests.generated_tokens,
         "total_storage_io_latency": requests.total_storage.as_seconds(),
         "total_generation_latency": requests.total_generation.as_seconds(),
-        "throughput_timeline": timeline(&run.timeline),
+        "throughput_timeline": timeline(run),
         "multi_turn_cache_hits": run.touches.history.hits,
         "multi_turn_cache_misses": run.touches.history.misses,
         "seed": run.setting.seed,
@@ -38,18 +38,22 @@ fn lists(run: &StorageSummary) -> Map<String, Value> {
     lists.iter().map(|(key, values)| ((*key).to_owned(), Value::Array(seconds(values)))).collect()
 }
 
-fn timeline(seconds: &[Second]) -> Vec<Value> {
-    let row = |(at, second): (usize, &Second)| {
+/// Second by second; the last one is as long as what is left of the window.
+fn timeline(run: &StorageSummary) -> Vec<Value> {
+    let elapsed = run.window.elapsed.as_seconds();
+    let row = |(begin, second): (usize, &Second)| {
+        let end = (begin as f64 + 1.0).min(elapsed);
+        let rate = |amount: f64| ratio(amount, end - begin as f64);
         json!({
-            "timestamp": at + 1,
-            "throughput_tokens_per_sec": second.tokens,
+            "timestamp": end,
+            "throughput_tokens_per_sec": rate(second.tokens as f64),
             "requests": second.requests,
             "end_to_end_p95_ms": second.end_to_end_p95.as_ms(),
-            "storage_read_gbps": second.storage_read_bytes as f64 / GIB,
-            "storage_write_gbps": second.storage_written_bytes as f64 / GIB,
+            "storage_read_gbps": rate(second.storage_read_bytes as f64 / GIB),
+            "storage_write_gbps": rate(second.storage_written_bytes as f64 / GIB),
         })
     };
-    seconds.iter().enumerate().map(row).collect()
+    run.timeline.iter().enumerate().map(row).collect()
 }
 
 fn summary(run: &StorageSummary) -> Map<String, Value> {

@@ -71,7 +71,7 @@ fn metric(metric: &Metric) -> String {
     let label = match metric.standing {
         Standing::Primary => "  PRIMARY",
         Standing::Secondary => "",
-        Standing::Misleading(_) => "  NOT RECOMMENDED (misleading without host memory)",
+        Standing::Misleading(_) => "  NOT RECOMMENDED (misleading)",
     };
     format!("  {:<30}{:>16} {}{label}\n", metric.name.title(), number(metric.value), metric.unit)
 }
@@ -98,7 +98,7 @@ fn shown(spread: &Spread, value: f64) -> String {
 }
 
 fn tiers(run: &StorageSummary) -> String {
-    let columns = ["Tier", "read GiB/s", "write GiB/s", "read P95 ms", "device", "write P95 ms", "device"];
+    let columns = ["Tier (ms)", "read GiB/s", "write GiB/s", "read P95", "device", "write P95", "device"];
     let columns: Vec<&str> = columns.into_iter().chain(["demoted", "promoted", "evicted"]).collect();
     let mut table = framed(&columns);
     for tier in &run.tiers {
@@ -133,7 +133,7 @@ fn cache(run: &StorageSummary) -> String {
         format!("{} {} ({share:.0} %, {gib} GiB)", tier.role.name(), tier.at_end.entries)
     });
     format!(
-        "Cache: hit rate {:.1} % ({} of {} lookups, {} reads failed); entries: {}\n",
+        "Cache: hit rate {:.1} % ({} of {} lookups, {} reads failed)\nEntries: {}\n",
         touched.hit_rate() * 100.0,
         touched.hits,
         touched.lookups(),
