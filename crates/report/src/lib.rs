@@ -1,20 +1,25 @@
 //! Events become numbers, numbers become text.
 //!
-//! `collectors` receive the events of a run, `statistics` and `histogram` reduce them, `summary` and
-//! `attribution` name them, `render` writes them.
+//! `collectors` receive the events of a run; `statistics`, `histogram` and `latencies` reduce them;
+//! `summary`, `attribution` and `storage` name them; `render` writes them.
 #![forbid(unsafe_code)]
 
 mod attribution;
 pub mod collectors;
 pub mod compare;
 mod histogram;
+mod latencies;
 pub mod render;
 mod statistics;
+pub mod storage;
 mod summary;
 
 pub use attribution::{Attribution, WorkerShare};
 pub use collectors::records::{Record, Records};
 pub use collectors::serving::{Serving, Sla};
+pub use collectors::storage::Storage;
 pub use histogram::Histogram;
+pub use latencies::{Buckets, EXACT_LIMIT, Latencies, SIGNIFICANT_DIGITS, Spread};
 pub use statistics::{Distribution, Gaps, Moments, Samples, Spans};
+pub use storage::StorageSummary;
 pub use summary::{Counts, Pool, Summary};

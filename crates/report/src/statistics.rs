@@ -4,6 +4,16 @@ use wavetank_model::Nanos;
 
 use crate::Histogram;
 
+/// The nearest rank of a percentile among `count` sorted values, from zero; zero when there is none.
+pub(crate) fn rank(count: u64, percent: f64) -> u64 {
+    (count.saturating_sub(1) as f64 * percent / 100.0).round() as u64
+}
+
+/// `part / whole`; zero without a whole.
+pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
 /// What a report says about a distribution; all zero when there is nothing in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Distribution {
@@ -42,7 +52,7 @@ impl Distribution {
         if count == 0 {
             return Self::default();
         }
-        let percentile = |p: f64| at_rank(((count - 1) as f64 * p / 100.0).round() as u64);
+        let percentile = |p: f64| at_rank(rank(count, p));
         let (mean, std) = moments.mean_and_deviation();
         Self {
             count,

@@ -2,3 +2,4 @@
 
 pub mod records;
 pub mod serving;
+pub mod storage;

@@ -2,4 +2,5 @@
 
 pub mod comparison;
 pub mod json;
+pub mod storage;
 pub mod table;

@@ -1,0 +1,152 @@
+//! What was done in one tier, and what it took.
+
+use wavetank_model::{IoTimes, Nanos};
+
+use super::Traffic;
+use crate::statistics::ratio;
+use crate::storage::{LaneSummary, MoveSummary, SizeSummary, TierRole, TierSummary, TierUse};
+use crate::{Latencies, Spread};
+
+const MIB: u64 = 1 << 20;
+
+/// Entries of about one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeClass {
+    /// Its name in reports.
+    pub name: &'static str,
+    /// What is at least as long belongs to the next one.
+    pub below_bytes: u64,
+}
+
+/// Every size class, the smallest first.
+pub const SIZE_CLASSES: [SizeClass; 7] = [
+    SizeClass { name: "<1 MiB", below_bytes: MIB },
+    SizeClass { name: "1-4 MiB", below_bytes: 4 * MIB },
+    SizeClass { name: "4-16 MiB", below_bytes: 16 * MIB },
+    SizeClass { name: "16-64 MiB", below_bytes: 64 * MIB },
+    SizeClass { name: "64-256 MiB", below_bytes: 256 * MIB },
+    SizeClass { name: "256-1024 MiB", below_bytes: 1024 * MIB },
+    SizeClass { name: ">=1 GiB", below_bytes: u64::MAX },
+];
+
+/// One tier.
+#[derive(Debug, Default)]
+pub(super) struct Tier {
+    pub(super) reads: Lane,
+    pub(super) writes: Lane,
+    pub(super) demoted_out: Move,
+    pub(super) demoted_in: Move,
+    pub(super) promoted_out: Move,
+    pub(super) promoted_in: Move,
+    pub(super) evictions: u64,
+    pub(super) drops: u64,
+    pub(super) failures: u64,
+    pub(super) traffic: Traffic,
+    pub(super) whole_run: Traffic,
+}
+
+impl Tier {
+    /// Latencies of callers, reads and writes together.
+    pub(super) fn both_ways(&self) -> Spread {
+        let mut both = self.reads.total.clone();
+        both.absorb(&self.writes.total);
+        both.spread()
+    }
+
+    pub(super) fn summary(&self, role: TierRole, hits: u64, at_end: TierUse) -> TierSummary {
+        TierSummary {
+            role,
+            hits,
+            reads: self.reads.summary(),
+            writes: self.writes.summary(),
+            demoted_out: self.demoted_out.summary(),
+            demoted_in: self.demoted_in.summary(),
+            promoted_out: self.promoted_out.summary(),
+            promoted_in: self.promoted_in.summary(),
+            evictions: self.evictions,
+            drops: self.drops,
+            failures: self.failures,
+            traffic: self.traffic,
+            whole_run: self.whole_run,
+            at_end,
+        }
+    }
+}
+
+/// Reads, or writes, for callers.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    bytes: u64,
+    total: Latencies,
+    device: Latencies,
+    host: Latencies,
+    sizes: [Size; SIZE_CLASSES.len()],
+}
+
+/// Operations on entries of about one size.
+#[derive(Debug, Default)]
+struct Size {
+    bytes: u64,
+    device: Latencies,
+    device_per_mib: Latencies,
+}
+
+impl Lane {
+    pub(super) fn record(&mut self, bytes: u64, times: IoTimes) {
+        self.bytes += bytes;
+        self.total.record(times.total);
+        self.device.record(times.device);
+        self.host.record(times.host);
+        if bytes > 0 {
+            let class = SIZE_CLASSES.partition_point(|class| class.below_bytes <= bytes);
+            self.sizes[class.min(SIZE_CLASSES.len() - 1)].record(bytes, times.device);
+        }
+    }
+
+    fn summary(&self) -> LaneSummary {
+        let sizes = self.sizes.iter().zip(SIZE_CLASSES).filter(|(size, _)| size.device.count() > 0);
+        LaneSummary {
+            operations: self.total.count(),
+            bytes: self.bytes,
+            total: self.total.spread(),
+            device: self.device.spread(),
+            host: self.host.spread(),
+            sizes: sizes.map(|(size, class)| size.summary(class.name)).collect(),
+        }
+    }
+}
+
+impl Size {
+    fn record(&mut self, bytes: u64, device: Nanos) {
+        self.bytes += bytes;
+        self.device.record(device);
+        self.device_per_mib.record(Nanos((device.0 as f64 * MIB as f64 / bytes as f64).round() as u64));
+    }
+
+    fn summary(&self, name: &'static str) -> SizeSummary {
+        SizeSummary {
+            name,
+            device: self.device.spread(),
+            p95_ms_per_mib: self.device_per_mib.spread().p95,
+            bytes_per_device_second: ratio(self.bytes as f64, self.device.sum().as_seconds()),
+        }
+    }
+}
+
+/// Entries that went to another tier, or came from it.
+#[derive(Debug, Default)]
+pub(super) struct Move {
+    bytes: u64,
+    total: Latencies,
+}
+
+impl Move {
+    pub(super) fn record(&mut self, bytes: u64, times: IoTimes) {
+        self.bytes += bytes;
+        self.total.record(times.total);
+    }
+
+    fn summary(&self) -> MoveSummary {
+        MoveSummary { operations: self.total.count(), bytes: self.bytes, total: self.total.spread() }
+    }
+}

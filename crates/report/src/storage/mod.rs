@@ -1,0 +1,23 @@
+//! The numbers of a storage benchmark, and what they mean: `summary` is plain data, `metric` says which
+//! number tells drives apart, `bottleneck` where the time went, `assessment` whether the storage is good
+//! enough, `drift` whether it stayed so.
+
+mod assessment;
+mod bottleneck;
+mod drift;
+mod metric;
+mod setting;
+mod summary;
+
+pub use self::assessment::{Assessment, Criteria, Criterion, Profile};
+pub use self::bottleneck::{Bottleneck, Part};
+pub use self::drift::Drift;
+pub use self::metric::{Metric, MetricName, Standing};
+pub use self::setting::{ClassTarget, Setting, TierRole};
+pub use self::summary::{
+    AtEnd, ClassSummary, LaneSummary, LatencyLists, MoveSummary, ReasonCounts, RequestsSummary, Second,
+    SizeSummary, StorageSummary, TailTarget, TierSummary, TierUse, TimeSplit, TouchesSummary, Window,
+};
+
+/// Bytes in a GiB, which is what `gb` means in the keys of a report.
+pub const GIB: f64 = (1u64 << 30) as f64;

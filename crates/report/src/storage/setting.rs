@@ -1,0 +1,75 @@
+//! What a storage benchmark was set to, as far as its numbers depend on it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Criteria, Profile};
+
+/// What a tier is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TierRole {
+    /// Memory of an accelerator.
+    Gpu,
+    /// Memory of the host.
+    Cpu,
+    /// A drive, a file system or an object store.
+    Storage,
+}
+
+impl TierRole {
+    /// Every role, the fastest first.
+    pub const ALL: [Self; 3] = [Self::Gpu, Self::Cpu, Self::Storage];
+
+    /// Its name in the keys of a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gpu => "gpu",
+            Self::Cpu => "cpu",
+            Self::Storage => "storage",
+        }
+    }
+}
+
+/// What a class is promised, in milliseconds of end-to-end latency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassTarget {
+    /// For 95 of 100 requests.
+    pub p95_ms: f64,
+    /// For 99 of 100.
+    pub p99_ms: f64,
+    /// For 999 of 1,000.
+    pub p999_ms: f64,
+    /// For 9,999 of 10,000.
+    pub p9999_ms: f64,
+}
+
+/// What the numbers of a run depend on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// The tiers in the order of their numbers in events; a role comes once at most.
+    pub tiers: Vec<TierRole>,
+    /// Bytes of one token in an entry.
+    pub bytes_per_token: u64,
+    /// What each class is promised, in the order of `Class::ALL`.
+    pub targets: [ClassTarget; 3],
+    /// Host memory the run was given; it decides which metric tells drives apart.
+    pub cpu_mem_bytes: u64,
+    /// How long generating one token takes; zero where generation is left out.
+    pub generation_ns_per_token: u64,
+    /// Where everything random comes from.
+    pub seed: u64,
+    /// What the storage is judged by.
+    pub profile: Profile,
+    /// The thresholds.
+    #[serde(default)]
+    pub criteria: Criteria,
+}
+
+impl Setting {
+    /// The number of the tier with this role.
+    pub fn tier(&self, role: TierRole) -> Option<usize> {
+        self.tiers.iter().position(|&tier| tier == role)
+    }
+}

@@ -1,0 +1,385 @@
+//! The numbers of a storage benchmark as plain data.
+
+use serde::{Deserialize, Serialize};
+use wavetank_model::{Class, Nanos};
+
+use super::{Setting, TierRole};
+use crate::Spread;
+use crate::collectors::storage::Traffic;
+use crate::statistics::ratio;
+
+/// All numbers of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StorageSummary {
+    /// What the run was set to.
+    pub setting: Setting,
+    /// What counted.
+    pub window: Window,
+    /// What became of the requests.
+    pub requests: RequestsSummary,
+    /// The entries they touched.
+    pub touches: TouchesSummary,
+    /// What the tiers did, in the order of their numbers.
+    pub tiers: Vec<TierSummary>,
+    /// Reads and writes of host memory together.
+    pub host_memory: Spread,
+    /// Second by second.
+    pub timeline: Vec<Second>,
+}
+
+/// The part of the run that counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Its length.
+    pub elapsed: Nanos,
+    /// Requests that had begun at its end and had not ended.
+    pub in_flight: u64,
+    /// Requests that waited at its end.
+    pub queued_at_end: u64,
+}
+
+/// Latencies in nanoseconds under their keys, in the order they came; none when there are too many.
+pub type LatencyLists = Option<Vec<(&'static str, Vec<u64>)>>;
+
+/// Requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestsSummary {
+    /// By class, the most urgent first.
+    pub classes: [ClassSummary; 3],
+    /// Tokens of the entries of those served.
+    pub context_tokens: u64,
+    /// Tokens generated.
+    pub generated_tokens: u64,
+    /// Time spent on entries, over all requests.
+    pub total_storage: Nanos,
+    /// Time spent on generation, over all requests.
+    pub total_generation: Nanos,
+    /// Arrival to end.
+    pub end_to_end: Spread,
+    /// The time on entries of a request.
+    pub storage: Spread,
+    /// Generation.
+    pub generation: Spread,
+    /// Arrival to beginning.
+    pub waited: Spread,
+    /// Writing what was computed.
+    pub prefill: Spread,
+    /// Reading what generation needs.
+    pub decode: Spread,
+    /// The latencies themselves.
+    pub lists: LatencyLists,
+}
+
+impl RequestsSummary {
+    /// Requests served.
+    pub fn completed(&self) -> u64 {
+        self.end_to_end.count()
+    }
+
+    /// Requests that found the queue full.
+    pub fn turned_away(&self) -> u64 {
+        self.classes.iter().map(|class| class.turned_away).sum()
+    }
+}
+
+/// Requests of one class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassSummary {
+    /// The class.
+    pub class: Class,
+    /// Requests that came.
+    pub arrived: u64,
+    /// Requests that found the queue full.
+    pub turned_away: u64,
+    /// Requests that took longer than 95 of 100 may.
+    pub violations: u64,
+    /// What 95 of 100 may take.
+    pub target_p95_ms: f64,
+    /// What the others may take.
+    pub tail: [TailTarget; 3],
+    /// Arrival to end.
+    pub end_to_end: Spread,
+}
+
+impl ClassSummary {
+    /// The part of the requests that kept the promise.
+    pub fn compliance(&self) -> f64 {
+        1.0 - ratio(self.violations as f64, self.end_to_end.count() as f64)
+    }
+
+    /// Whether enough of them did.
+    pub fn met(&self) -> bool {
+        self.compliance() >= 0.95
+    }
+}
+
+/// A promise about the slowest requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TailTarget {
+    /// Which percentile.
+    pub name: &'static str,
+    /// What was promised.
+    pub target_ms: f64,
+    /// What was found.
+    pub actual_ms: f64,
+    /// Whether it was kept; unknown with too few requests.
+    pub met: Option<bool>,
+}
+
+/// Entries touched, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TouchesSummary {
+    /// Shared prompts.
+    pub prompt: ReasonCounts,
+    /// Earlier turns.
+    pub history: ReasonCounts,
+    /// What was computed.
+    pub prefill: ReasonCounts,
+    /// Chunks of documents.
+    pub document: ReasonCounts,
+    /// What generation needs.
+    pub decode: ReasonCounts,
+    /// Where their time went.
+    pub time: TimeSplit,
+}
+
+impl TouchesSummary {
+    /// Every reason by its name in reports.
+    pub fn reasons(&self) -> [(&'static str, ReasonCounts); 5] {
+        [
+            ("prompt", self.prompt),
+            ("history", self.history),
+            ("prefill", self.prefill),
+            ("document", self.document),
+            ("decode", self.decode),
+        ]
+    }
+
+    /// All reasons together.
+    pub fn all(&self) -> ReasonCounts {
+        self.reasons().into_iter().fold(ReasonCounts::default(), |sum, (_, counts)| sum.plus(&counts))
+    }
+}
+
+/// How touching entries went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReasonCounts {
+    /// Read.
+    pub hits: u64,
+    /// Their bytes.
+    pub hit_bytes: u64,
+    /// Not there.
+    pub misses: u64,
+    /// There, and could not be read.
+    pub failed_reads: u64,
+    /// Written.
+    pub stored: u64,
+    /// There already.
+    pub existed: u64,
+    /// No tier had room.
+    pub refused: u64,
+    /// A device failed.
+    pub failed_writes: u64,
+}
+
+impl ReasonCounts {
+    /// Entries asked for.
+    pub fn lookups(&self) -> u64 {
+        self.hits + self.misses + self.failed_reads
+    }
+
+    /// The part of them that was read.
+    pub fn hit_rate(&self) -> f64 {
+        ratio(self.hits as f64, self.lookups() as f64)
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            hits: self.hits + other.hits,
+            hit_bytes: self.hit_bytes + other.hit_bytes,
+            misses: self.misses + other.misses,
+            failed_reads: self.failed_reads + other.failed_reads,
+            stored: self.stored + other.stored,
+            existed: self.existed + other.existed,
+            refused: self.refused + other.refused,
+            failed_writes: self.failed_writes + other.failed_writes,
+        }
+    }
+}
+
+/// Where the time on entries went, over all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeSplit {
+    /// Reads of the storage tier.
+    pub storage_read: Nanos,
+    /// The part of it at the device.
+    pub storage_read_device: Nanos,
+    /// Writes of the storage tier.
+    pub storage_write: Nanos,
+    /// The part of it at the device.
+    pub storage_write_device: Nanos,
+    /// Reads and writes of the tiers in memory.
+    pub memory: Nanos,
+    /// What was not found, was there already, or failed.
+    pub elsewhere: Nanos,
+}
+
+impl TimeSplit {
+    /// All of it.
+    pub fn total(&self) -> Nanos {
+        self.storage_read + self.storage_write + self.memory + self.elsewhere
+    }
+}
+
+/// One tier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TierSummary {
+    /// What it is made of.
+    pub role: TierRole,
+    /// Reads of requests that were served from it.
+    pub hits: u64,
+    /// Reads for callers.
+    pub reads: LaneSummary,
+    /// Writes for callers.
+    pub writes: LaneSummary,
+    /// Entries that went to a slower tier.
+    pub demoted_out: MoveSummary,
+    /// Entries that came from a faster tier.
+    pub demoted_in: MoveSummary,
+    /// Entries that went to a faster tier.
+    pub promoted_out: MoveSummary,
+    /// Entries that came from a slower tier.
+    pub promoted_in: MoveSummary,
+    /// Entries that left the store.
+    pub evictions: u64,
+    /// Copies that left while another one stayed.
+    pub drops: u64,
+    /// Times its device failed.
+    pub failures: u64,
+    /// Everything in and out during the window.
+    pub traffic: Traffic,
+    /// Everything in and out during the whole run.
+    pub whole_run: Traffic,
+    /// What is in it at the end.
+    pub at_end: TierUse,
+}
+
+/// Reads, or writes, for callers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneSummary {
+    /// How many.
+    pub operations: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From being asked for to the end.
+    pub total: Spread,
+    /// At the device.
+    pub device: Spread,
+    /// In this process.
+    pub host: Spread,
+    /// By size of the entry, where there are some.
+    pub sizes: Vec<SizeSummary>,
+}
+
+/// Operations on entries of about one size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SizeSummary {
+    /// The size class.
+    pub name: &'static str,
+    /// At the device.
+    pub device: Spread,
+    /// 95th percentile of the time at the device for each MiB of an entry.
+    pub p95_ms_per_mib: f64,
+    /// Bytes for each second that an operation was at the device.
+    pub bytes_per_device_second: f64,
+}
+
+/// Entries that went from one tier to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MoveSummary {
+    /// How many.
+    pub operations: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From being asked for to the end.
+    pub total: Spread,
+}
+
+/// One second of the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Second {
+    /// Bytes out of the storage tier.
+    pub storage_read_bytes: u64,
+    /// Bytes into the storage tier.
+    pub storage_written_bytes: u64,
+    /// Tokens of the requests served.
+    pub tokens: u64,
+    /// Requests served.
+    pub requests: u64,
+    /// 95th percentile of their end-to-end latency.
+    pub end_to_end_p95: Nanos,
+}
+
+/// What the caller knows about the store when the run is over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtEnd {
+    /// In the order of the tiers' numbers.
+    pub tiers: Vec<TierUse>,
+}
+
+/// What is in a tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierUse {
+    /// Bytes.
+    pub bytes: u64,
+    /// Entries.
+    pub entries: u64,
+}
+
+impl StorageSummary {
+    /// The tier with this role, if there is one.
+    pub fn tier(&self, role: TierRole) -> Option<&TierSummary> {
+        self.tiers.iter().find(|tier| tier.role == role)
+    }
+
+    /// What went in and out of the tier with this role; nothing if there is none.
+    pub fn traffic(&self, role: TierRole) -> Traffic {
+        self.tier(role).map(|tier| tier.traffic).unwrap_or_default()
+    }
+
+    /// `amount` for each second of the window.
+    pub fn per_second(&self, amount: f64) -> f64 {
+        ratio(amount, self.window.elapsed.as_seconds())
+    }
+
+    /// Bytes that callers read, from whatever tier.
+    pub fn read_bytes(&self) -> u64 {
+        self.tiers.iter().map(|tier| tier.reads.bytes).sum()
+    }
+
+    /// Bytes that callers wrote, to whatever tier.
+    pub fn written_bytes(&self) -> u64 {
+        self.tiers.iter().map(|tier| tier.writes.bytes).sum()
+    }
+
+    /// Tokens whose bytes went in or out of the storage tier, also to make room.
+    pub fn storage_tokens(&self) -> f64 {
+        let bytes = self.traffic(TierRole::Storage).bytes();
+        ratio(bytes as f64, self.setting.bytes_per_token as f64)
+    }
+
+    /// Bytes of the entries of the requests served.
+    pub fn context_bytes(&self) -> u64 {
+        self.requests.context_tokens * self.setting.bytes_per_token
+    }
+
+    /// What a reader of this run should know before using its numbers.
+    pub fn warnings(&self) -> Vec<String> {
+        let drift = self.drift().map(|drift| drift.sentence());
+        let failures: u64 = self.tiers.iter().map(|tier| tier.failures).sum();
+        let failed = (failures > 0).then(|| format!("devices failed {failures} times; see tiers[].failures"));
+        let nothing = (self.requests.completed() == 0)
+            .then(|| "no request ended inside the window: let it run longer, or ask for less".to_owned());
+        nothing.into_iter().chain(failed).chain(drift).collect()
+    }
+}
