@@ -41,8 +41,22 @@ impl Input {
         }
     }
 
-    /// Opens it; compression is recognised by its first bytes.
+    /// Opens it, to be read line by line.
     pub fn lines(&self) -> Result<Lines> {
+        Ok(Lines { name: self.name(), bytes: self.open()?, line: Vec::new(), number: 0 })
+    }
+
+    /// Opens it, to be read as one text without a byte order mark.
+    pub(crate) fn text(&self) -> Result<Box<dyn BufRead>> {
+        let mut bytes = self.open()?;
+        let mut start = Vec::with_capacity(BYTE_ORDER_MARK.len());
+        let mut limited = (&mut bytes).take(BYTE_ORDER_MARK.len() as u64);
+        limited.read_to_end(&mut start).map_err(|error| broken(&self.name(), 1, error))?;
+        if start == BYTE_ORDER_MARK { Ok(bytes) } else { Ok(Box::new(Cursor::new(start).chain(bytes))) }
+    }
+
+    /// Opens it; compression is recognised by its first bytes.
+    fn open(&self) -> Result<Box<dyn BufRead>> {
         let raw: Box<dyn Read> = match self {
             Self::File(path) => Box::new(open_file(path)?),
             Self::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
@@ -51,15 +65,14 @@ impl Input {
         let mut buffered = BufReader::with_capacity(BUFFER, raw);
         let name = self.name();
         let start = buffered.fill_buf().map_err(|error| broken(&name, 1, error))?;
-        let bytes: Box<dyn BufRead> = if start.starts_with(GZIP) {
+        Ok(if start.starts_with(GZIP) {
             Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(buffered)))
         } else if start.starts_with(ZSTD) {
             let decoder = zstd::Decoder::with_buffer(buffered).map_err(|error| broken(&name, 1, error))?;
             Box::new(BufReader::with_capacity(BUFFER, decoder))
         } else {
             Box::new(buffered)
-        };
-        Ok(Lines { name, bytes, line: Vec::new(), number: 0 })
+        })
     }
 }
 
@@ -72,7 +85,7 @@ fn open_file(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-fn broken(name: &str, line: u64, error: io::Error) -> Error {
+pub(crate) fn broken(name: &str, line: u64, error: io::Error) -> Error {
     Error::input(format!("cannot read on: {error}"))
         .at(format!("{name}:{line}"))
         .hint("the file is truncated or damaged")
@@ -162,6 +175,15 @@ mod tests {
         assert_eq!(lines_of("t.jsonl", TEXT).unwrap(), expected);
         assert_eq!(lines_of("t.jsonl.gz", &gzip.finish().unwrap()).unwrap(), expected);
         assert_eq!(lines_of("t.jsonl.zst", &zstd).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_text_has_no_byte_order_mark() {
+        for text in [TEXT, &TEXT[3..], b"\xef", b""] {
+            let mut read = Vec::new();
+            Input::Bytes(Arc::from(text)).text().unwrap().read_to_end(&mut read).unwrap();
+            assert_eq!(read, text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text));
+        }
     }
 
     #[test]

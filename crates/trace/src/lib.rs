@@ -1,12 +1,16 @@
-//! From bytes or parameters to a workload: trace formats, generators, reshaping.
+//! From bytes or parameters to a workload: trace formats, generators, reshaping; logs of storage calls.
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 
+pub mod calls;
 mod input;
+mod output;
 pub mod requests;
 pub mod shape;
 pub mod synth;
+mod table;
 mod workload;
 
 pub use input::{Input, Lines};
-pub use workload::{Loaded, Options, Starts, Survey};
+pub use output::Output;
+pub use workload::{Conversations, Exchange, Loaded, Options, Starts, Survey};

@@ -1,0 +1,91 @@
+//! Where written bytes go: anything that takes them, or a file, compressed when its name says so.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use wavetank_model::{Error, ErrorKind, Result};
+
+/// The level of `.zst` files: what the reference's logs have.
+const ZSTD_LEVEL: i32 = 3;
+
+/// A place to write to. What it holds is complete only after [`Output::finish`].
+pub struct Output<'w>(Kind<'w>);
+
+enum Kind<'w> {
+    Plain(Box<dyn Write + Send + 'w>),
+    Zstd(zstd::Encoder<'static, BufWriter<File>>),
+}
+
+impl<'w> Output<'w> {
+    /// Writes to `bytes`.
+    pub fn to(bytes: impl Write + Send + 'w) -> Self {
+        Self(Kind::Plain(Box::new(bytes)))
+    }
+
+    /// Makes the file `path` anew; one that ends in `.zst` is compressed.
+    pub fn create(path: &Path) -> Result<Self> {
+        let refused = |error: io::Error| {
+            Error::new(ErrorKind::Io, format!("cannot write: {error}"))
+                .at(path.display().to_string())
+                .hint("name a file in a folder that exists and may be written")
+                .source(error)
+        };
+        let file = BufWriter::new(File::create(path).map_err(refused)?);
+        if path.extension().is_some_and(|extension| extension == "zst") {
+            return Ok(Self(Kind::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL).map_err(refused)?)));
+        }
+        Ok(Self(Kind::Plain(Box::new(file))))
+    }
+
+    /// Writes what is still held.
+    pub fn finish(self) -> io::Result<()> {
+        match self.0 {
+            Kind::Plain(mut bytes) => bytes.flush(),
+            Kind::Zstd(encoder) => encoder.finish()?.flush(),
+        }
+    }
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Kind::Plain(out) => out.write(bytes),
+            Kind::Zstd(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Kind::Plain(out) => out.flush(),
+            Kind::Zstd(out) => out.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Input;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, start) in [("log.csv", b"a lo".as_slice()), ("log.csv.zst", &[0x28, 0xb5, 0x2f, 0xfd])] {
+            let path = folder.path().join(name);
+            let mut output = Output::create(&path).unwrap();
+            output.write_all(b"a log\n").unwrap();
+            output.finish().unwrap();
+            assert!(std::fs::read(&path).unwrap().starts_with(start), "{name}");
+            let mut lines = Input::File(path).lines().unwrap();
+            assert!(lines.advance().unwrap());
+            assert_eq!(lines.current(), b"a log");
+        }
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_named() {
+        let error = Output::create(Path::new("no such folder/log.csv")).err().unwrap().to_string();
+        assert!(error.starts_with("no such folder/log.csv: cannot write: "), "{error}");
+    }
+}
