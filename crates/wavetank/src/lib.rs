@@ -6,6 +6,7 @@
 mod aic;
 mod aic_export;
 mod args;
+mod bench;
 pub mod catalog;
 mod deployment;
 mod engine_args;
@@ -23,8 +24,14 @@ pub mod timing_note;
 mod verdict;
 
 pub use args::ReplayArgs;
+pub use bench::{
+    AttentionType, BenchArgs, BenchPlan, DatasetPlan, Dtype, GenerationMode, GpuTier, ModelPlan, Profile,
+    ReadPolicy, Thresholds, Tokenizer, bench_models, choice, memory_table,
+};
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
 pub use seeds::replay_seeds;
+pub use wavetank_bench::{Load as BenchLoad, ScaleMode};
+pub use wavetank_cache::{Promotion, WritePolicy};
 pub use wavetank_model::{Error, ErrorKind, Result};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};

@@ -15,6 +15,7 @@ use wavetank_model::{Described, Error, Result, find};
 
 use crate::backend::{Backend, Caps, Location};
 use crate::options::Options;
+pub use cuda::{DeviceMemory, device_memory};
 
 /// A row of the table.
 #[derive(Clone, Copy)]

@@ -54,6 +54,14 @@ impl Context {
         Ok(Arc::new(Self { device, raw }))
     }
 
+    /// Free bytes of the device, and all of them.
+    pub(super) fn memory(&self) -> Result<(u64, u64)> {
+        let refused = |why: String| Error::unsupported(format!("cuda: no NVIDIA device can be used: {why}"));
+        self.enter().map_err(|e| refused(e.to_string()))?;
+        let (free, total) = result::mem_get_info().map_err(|e| refused(text(e)))?;
+        Ok((free as u64, total as u64))
+    }
+
     /// Makes this the calling thread's context: another device's backend may have been there in between.
     pub(super) fn enter(&self) -> io::Result<()> {
         // SAFETY: the context is retained as long as `self` lives.

@@ -55,6 +55,22 @@ fn open(site: &Site) -> Result<Arc<dyn Backend>> {
     Ok(Arc::new(Cuda { memory, context, blocks, notes: Mutex::default() }))
 }
 
+/// How much memory a device has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// What nobody uses.
+    pub free_bytes: u64,
+    /// All of it.
+    pub total_bytes: u64,
+}
+
+/// The memory of NVIDIA device `number`; an error says what is missing.
+pub fn device_memory(number: u32) -> Result<DeviceMemory> {
+    let number = i32::try_from(number).map_err(|_| Error::usage("cuda: no such device"))?;
+    let (free_bytes, total_bytes) = Context::open(number)?.memory()?;
+    Ok(DeviceMemory { free_bytes, total_bytes })
+}
+
 struct Cuda {
     memory: Memory,
     context: Arc<Context>,
@@ -107,6 +123,14 @@ mod tests {
         let mut odd = site("", Some(1));
         odd.options = [("block", "1000")].into_iter().collect();
         assert!(refusal(&odd).to_string().starts_with("option block: must be a multiple of 256"));
+    }
+
+    #[test]
+    fn a_device_says_how_much_it_has_or_what_is_missing() {
+        match device_memory(0) {
+            Ok(memory) => assert!(memory.free_bytes <= memory.total_bytes && memory.total_bytes > 0),
+            Err(e) => assert_eq!(e.kind(), ErrorKind::Unsupported),
+        }
     }
 
     /// Without a driver the error, with one the bytes.

@@ -1,0 +1,1 @@
+//! Every key of the configuration changes the plan.

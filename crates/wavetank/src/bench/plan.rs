@@ -1,0 +1,152 @@
+//! Everything a storage benchmark depends on.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wavetank_model::{Error, Result};
+
+use super::args::{BenchArgs, GenerationMode, Profile, Tokenizer};
+use super::check;
+use super::draft::Draft;
+use super::findings::Findings;
+use super::machine::Machine;
+use super::model::ModelPlan;
+
+/// A storage benchmark with what its report needs to know. It is part of every report and can be run again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BenchPlan {
+    /// The version that made it.
+    pub wavetank_version: String,
+    /// Whose KV it is.
+    pub model: ModelPlan,
+    /// What is done.
+    pub run: wavetank_bench::Plan,
+    /// What is recorded; absent with simulated users.
+    pub dataset: Option<DatasetPlan>,
+    /// What it has to be good at.
+    pub profile: Profile,
+    /// What is good enough.
+    pub thresholds: Thresholds,
+    /// How often it is run, at most.
+    pub trials: u32,
+    /// Trials end when the confidence interval of the median is this tight, in percent of it; 0 is never.
+    pub trials_ci: f64,
+    /// Whether a failed assessment is a failure of the command.
+    pub strict: bool,
+    /// Whether the cache directory is made for the run and removed after it. The storage tier's location is
+    /// empty then.
+    pub temporary_cache: bool,
+    /// GPUs there are.
+    pub num_gpus: u32,
+    /// Memory of one GPU as asked for, in GiB.
+    pub gpu_mem_gb: f64,
+    /// Main memory for KV, in GiB.
+    pub cpu_mem_gb: f64,
+    /// Storage for KV as asked for, in GiB; 0 is what there is.
+    pub storage_capacity_gb: f64,
+    /// How generating takes time.
+    pub generation_mode: GenerationMode,
+    /// A run whose hit rate is compared; absent without one.
+    pub validation_trace: Option<PathBuf>,
+    /// What was typed and has no effect, and what is not as it was asked for.
+    pub warnings: Vec<String>,
+}
+
+/// A recording to play.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetPlan {
+    /// Its files, in this order.
+    pub files: Vec<String>,
+    /// A row of the request trace formats.
+    pub format: String,
+    /// How tokens of texts are counted.
+    pub tokenizer: Tokenizer,
+    /// Where characters are counted, how many make a token.
+    pub chars_per_token: f64,
+    /// Only so many conversations are played; all of them when absent.
+    pub max_conversations: Option<u64>,
+    /// Longer prompts are cut; not at all when absent.
+    pub context_tokens_max: Option<u32>,
+    /// Longer answers are cut; not at all when absent.
+    pub generate_tokens_max: Option<u32>,
+}
+
+/// What is good enough to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thresholds {
+    /// P95 of reads at the storage device has to be below.
+    pub read_p95_ms: f64,
+    /// P95 of writes at the storage device has to be below.
+    pub write_p95_ms: f64,
+    /// P95 of reads and writes in main memory has to be below.
+    pub cpu_p95_ms: f64,
+    /// The share of lookups that hit has to be above.
+    pub hit_rate: f64,
+    /// GiB/s read from storage have to be above.
+    pub read_gbps: f64,
+    /// GiB/s written to storage have to be above.
+    pub write_gbps: f64,
+}
+
+impl Default for Thresholds {
+    /// The reference's (spec/kv-bench.md 15).
+    fn default() -> Self {
+        Self {
+            read_p95_ms: 200.0,
+            write_p95_ms: 500.0,
+            cpu_p95_ms: 150.0,
+            hit_rate: 0.3,
+            read_gbps: 0.0,
+            write_gbps: 0.0,
+        }
+    }
+}
+
+/// What precedes everything that is wrong.
+const HEADING: &str = "the benchmark cannot be run as asked";
+
+impl BenchPlan {
+    /// Interprets the flags. The error has everything that is wrong with them, a line each.
+    pub fn of(args: &BenchArgs) -> Result<Self> {
+        Self::on(&Machine::here(), args)
+    }
+
+    /// The same on any machine.
+    pub(super) fn on(machine: &Machine, args: &BenchArgs) -> Result<Self> {
+        let mut draft = Draft::new(machine, args);
+        let plan = draft.plan();
+        draft.findings.into_result(HEADING)?;
+        let plan = plan.expect("a plan without findings is complete");
+        let mut findings = Findings::default();
+        check::plan(&plan, &mut findings);
+        findings.into_result(HEADING)?;
+        Ok(plan)
+    }
+
+    /// Reads a plan, or the plan inside a report.
+    pub fn read(path: &Path) -> Result<Self> {
+        let place = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::io(path, error).hint("--plan takes a report or a plan"))?;
+        let invalid = |error: serde_json::Error| {
+            Error::input(format!("not a plan of a storage benchmark: {error}"))
+                .at(place.clone())
+                .hint("name a report written by this version, or the value of its \"plan\" key")
+        };
+        let mut json: Value = serde_json::from_str(&text).map_err(invalid)?;
+        let plan = json.get_mut("plan").map(Value::take).unwrap_or(json);
+        let plan: Self = serde_json::from_value(plan).map_err(invalid)?;
+        let mut findings = Findings::default();
+        check::plan(&plan, &mut findings);
+        findings.into_result("the plan cannot be run").map_err(|error| error.at(place))?;
+        Ok(plan)
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,1 @@
+//! What is typed, and the plan that comes of it.
