@@ -7,16 +7,23 @@
 mod args;
 mod check;
 mod config;
+mod dataset;
 mod draft;
 mod feed;
 mod findings;
 mod idle;
+mod iolog;
 mod machine;
 mod model;
 mod place;
 mod plan;
+mod run;
 mod tiers;
+mod trials;
+mod validation;
+mod warn;
 
 pub use args::{BenchArgs, GenerationMode, GpuTier, Profile, ReadPolicy, Tokenizer, choice};
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
 pub use plan::{BenchPlan, DatasetPlan, Thresholds};
+pub use run::{BenchObserver, Benched, bench};

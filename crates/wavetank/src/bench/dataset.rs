@@ -1,0 +1,49 @@
+//! A recording for the benchmark, from any trace format.
+
+use wavetank_bench::{Arrivals, Feed, Recording};
+use wavetank_model::Result;
+use wavetank_trace::requests;
+use wavetank_trace::requests::sharegpt::{ShareGpt, TokenCount};
+use wavetank_trace::{Input, Options, Starts};
+
+use super::args::Tokenizer;
+use super::plan::{BenchPlan, DatasetPlan};
+
+/// Tokens per hash id in the public Mooncake traces.
+const TOKENS_PER_ID: u32 = 512;
+
+/// What was read, and what its reader has to say.
+pub(super) struct Dataset {
+    pub(super) recording: Recording,
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads the recording of `plan`, if it has one.
+pub(super) fn read(plan: &BenchPlan) -> Result<Option<Dataset>> {
+    let Some(dataset) = &plan.dataset else { return Ok(None) };
+    let inputs: Vec<Input> = dataset.files.iter().map(|file| Input::named(file)).collect();
+    let mut loaded = requests::open_many(&dataset.format, &inputs, &options(plan, dataset))?;
+    let recording = Recording::of(loaded.workload.as_mut())?;
+    Ok(Some(Dataset { recording, notes: loaded.survey.notes }))
+}
+
+fn options(plan: &BenchPlan, dataset: &DatasetPlan) -> Options {
+    let timed = matches!(plan.run.feed, Feed::Recording { arrivals: Arrivals::Recorded { .. }, .. });
+    let defaults = ShareGpt::default();
+    Options {
+        tokens_per_id: TOKENS_PER_ID,
+        clamp_input: false,
+        // The speed-up is applied when the recording is played.
+        starts: if timed { Starts::Scheduled { speedup: 1.0 } } else { Starts::Ignored },
+        keep_names: false,
+        sharegpt: ShareGpt {
+            tokens: match dataset.tokenizer {
+                Tokenizer::Tiktoken => TokenCount::Tokenizer,
+                Tokenizer::Characters => TokenCount::Characters(dataset.chars_per_token),
+            },
+            max_conversations: dataset.max_conversations,
+            context_tokens_max: dataset.context_tokens_max.unwrap_or(defaults.context_tokens_max),
+            generate_tokens_max: dataset.generate_tokens_max.unwrap_or(defaults.generate_tokens_max),
+        },
+    }
+}

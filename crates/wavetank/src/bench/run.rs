@@ -1,0 +1,277 @@
+//! A storage benchmark from its plan to its report.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Map, Value, json};
+use wavetank_bench::{Ended, Harness, Observer, Outcome, Watch};
+use wavetank_model::{Error, Result};
+use wavetank_report::render::storage as render;
+use wavetank_report::storage::{AtEnd, ClassTarget, Criteria, Setting, TierRole, TierUse};
+use wavetank_report::{Storage, StorageSummary};
+
+use super::args::Profile;
+use super::dataset::{self, Dataset};
+use super::iolog::IoLog;
+use super::plan::BenchPlan;
+use super::trials::Agreement;
+use super::validation::Validation;
+use super::warn;
+
+/// The version of the report's layout.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What a caller may watch and influence while a benchmark runs.
+pub struct BenchObserver<'a> {
+    /// Shows how it goes.
+    pub watch: &'a mut (dyn Watch + Send),
+    /// Raised to end the run with what it has.
+    pub stop: &'a AtomicBool,
+    /// Told when a trial begins, from 1.
+    pub trial: &'a mut dyn FnMut(u32),
+}
+
+/// A finished benchmark.
+pub struct Benched {
+    /// The numbers of the trial that is reported.
+    pub summary: StorageSummary,
+    /// The whole report.
+    pub report: Value,
+    /// What a reader should know before using the numbers.
+    pub warnings: Vec<String>,
+    /// Why it ended, where that is not as planned.
+    pub failure: Option<String>,
+    /// Whether someone ended it.
+    pub interrupted: bool,
+}
+
+impl Benched {
+    /// Whether storage is good enough.
+    pub fn passed(&self) -> bool {
+        self.summary.assessment().passed()
+    }
+}
+
+/// One run of the plan.
+struct Trial {
+    summary: StorageSummary,
+    outcome: Outcome,
+}
+
+/// Runs `plan`; every operation is written to `log`, if there is one.
+pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) -> Result<Benched> {
+    let validation = plan.validation_trace.as_deref().map(Validation::read).transpose()?;
+    let dataset = dataset::read(plan)?;
+    let harness = Harness::measure(&plan.run)?;
+    let BenchObserver { watch, stop, trial } = observer;
+    let mut trials = Vec::new();
+    let mut agreement = None;
+    for number in 1..=plan.trials.max(1) {
+        trial(number);
+        let done = run_once(plan, dataset.as_ref(), Observed { watch: &mut *watch, stop }, log)?;
+        let ended_badly = !matches!(done.outcome.ended, Ended::Duration | Ended::Drained | Ended::PeakFound);
+        trials.push(done);
+        let values: Vec<f64> = trials.iter().map(|trial| trial.summary.primary_metric().value).collect();
+        let agreed = agreement.insert(Agreement::of(&values));
+        if ended_badly || stop.load(Ordering::Relaxed) || agreed.is_tight(plan.trials_ci) {
+            break;
+        }
+    }
+    let agreement = agreement.expect("there is a trial");
+    let finished = Finished { plan, dataset, harness, validation, agreement, trials };
+    Ok(finished.report())
+}
+
+/// What a trial lends to the run.
+struct Observed<'a> {
+    watch: &'a mut (dyn Watch + Send),
+    stop: &'a AtomicBool,
+}
+
+fn run_once(
+    plan: &BenchPlan,
+    dataset: Option<&Dataset>,
+    observed: Observed<'_>,
+    log: Option<&Path>,
+) -> Result<Trial> {
+    let mut run = plan.run.clone();
+    let folder = plan.temporary_cache.then(temporary).transpose()?;
+    if let Some(folder) = &folder {
+        let directory = folder
+            .path()
+            .to_str()
+            .ok_or_else(|| Error::usage("the temporary directory's name is no text"))?;
+        let storage = run.tiers.iter_mut().find(|tier| tier.role == wavetank_bench::TierRole::Storage);
+        storage.expect("a temporary directory is for the storage tier").location = directory.to_owned();
+    }
+    let mut sink = Storage::new(&setting(plan));
+    let mut log = log.map(IoLog::create).transpose()?;
+    let mut write = |row: &wavetank_bench::Logged| log.as_mut().map_or(Ok(()), |log| log.write(row));
+    let observer = Observer { sink: &mut sink, watch: observed.watch, stop: observed.stop };
+    let recording = dataset.map(|dataset| &dataset.recording);
+    let outcome = wavetank_bench::run(&run, recording, observer, Some(&mut write))?;
+    if let Some(log) = log {
+        log.finish()?;
+    }
+    let tiers = outcome.usage.iter().map(|usage| TierUse { bytes: usage.bytes, entries: usage.entries });
+    let summary = sink.summary(AtEnd { tiers: tiers.collect() });
+    Ok(Trial { summary, outcome })
+}
+
+fn temporary() -> Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix("wavetank_bench_").tempdir().map_err(|error| {
+        Error::usage(format!("cannot make a temporary directory: {error}")).hint("give --cache-dir")
+    })
+}
+
+fn setting(plan: &BenchPlan) -> Setting {
+    let role = |role| match role {
+        wavetank_bench::TierRole::Gpu => TierRole::Gpu,
+        wavetank_bench::TierRole::Cpu => TierRole::Cpu,
+        wavetank_bench::TierRole::Storage => TierRole::Storage,
+    };
+    let run = &plan.run;
+    Setting {
+        tiers: run.tiers.iter().map(|tier| role(tier.role)).collect(),
+        bytes_per_token: run.bytes_per_token,
+        targets: run.targets.map(|target| ClassTarget {
+            p95_ms: target.target_latency_p95_ms,
+            p99_ms: target.target_latency_p99_ms,
+            p999_ms: target.target_latency_p999_ms,
+            p9999_ms: target.target_latency_p9999_ms,
+        }),
+        cpu_mem_bytes: (plan.cpu_mem_gb * wavetank_report::storage::GIB) as u64,
+        generation_ns_per_token: run.pace.0.0,
+        seed: run.seed,
+        profile: match plan.profile {
+            Profile::Latency => wavetank_report::storage::Profile::Latency,
+            Profile::Throughput => wavetank_report::storage::Profile::Throughput,
+        },
+        criteria: Criteria {
+            storage_write_p95_ms: plan.thresholds.write_p95_ms,
+            storage_read_p95_ms: plan.thresholds.read_p95_ms,
+            cpu_p95_ms: plan.thresholds.cpu_p95_ms,
+            hit_rate: plan.thresholds.hit_rate,
+            read_bandwidth_gbps: plan.thresholds.read_gbps,
+            write_bandwidth_gbps: plan.thresholds.write_gbps,
+        },
+    }
+}
+
+/// Everything a report is made of.
+struct Finished<'a> {
+    plan: &'a BenchPlan,
+    dataset: Option<Dataset>,
+    harness: Harness,
+    validation: Option<Validation>,
+    agreement: Agreement,
+    trials: Vec<Trial>,
+}
+
+impl Finished<'_> {
+    fn report(mut self) -> Benched {
+        let chosen = self.agreement.median_trial();
+        let last = self.trials.last().map(|trial| trial.outcome.ended.clone());
+        let mut warnings = self.plan.warnings.clone();
+        warnings.extend(self.dataset.iter().flat_map(|dataset| dataset.notes.clone()));
+        warnings.extend(warn::about(self.plan, &self.trials[chosen].summary, &self.trials[chosen].outcome));
+        let report = Value::Object(self.json(chosen, &warnings));
+        let failure = match &last {
+            Some(Ended::Failed(why)) => Some(why.clone()),
+            _ => None,
+        };
+        let Trial { summary, .. } = self.trials.swap_remove(chosen);
+        Benched { summary, report, warnings, failure, interrupted: last == Some(Ended::Interrupted) }
+    }
+
+    fn json(&self, chosen: usize, warnings: &[String]) -> Map<String, Value> {
+        let Trial { summary, outcome } = &self.trials[chosen];
+        let mut report = render::json(summary);
+        let scaling = scaling(self.plan, outcome);
+        if let Some(Value::Object(keys)) = report.get_mut("summary") {
+            keys.extend(scaling.clone());
+        }
+        if let Some(Value::Object(keys)) = report.get_mut("accounting") {
+            keys.insert("kernel".to_owned(), warn::kernel(self.plan, summary, outcome));
+        }
+        report.extend(scaling);
+        let touched = summary.touches.all();
+        let hit_rate = (touched.lookups() > 0).then(|| touched.hit_rate());
+        if let Some(validation) = &self.validation {
+            report.insert("validation".to_owned(), validation.judge(hit_rate));
+        }
+        let (ended, partial) = ended(&outcome.ended);
+        let ours = json!({
+            "schema_version": SCHEMA_VERSION,
+            "plan": self.plan,
+            "warnings": warnings,
+            "ended": ended,
+            "partial": partial,
+            "filled": outcome.filled,
+            "harness": self.harness,
+            "notes": outcome.notes,
+            "lost_events": outcome.lost_events,
+            "trials": self.trials_json(chosen),
+            "wall": { "run_seconds": outcome.wall_seconds, "cpu_seconds": outcome.cpu_seconds },
+        });
+        if let Value::Object(ours) = ours {
+            report.extend(ours);
+        }
+        report
+    }
+
+    fn trials_json(&self, chosen: usize) -> Value {
+        let row = |trial: &Trial| {
+            let (ended, _) = ended(&trial.outcome.ended);
+            let keys = render::json(&trial.summary);
+            let of = |path: &str| Value::Object(keys.clone()).pointer(path).cloned().unwrap_or(Value::Null);
+            json!({
+                "primary_metric": trial.summary.primary_metric().value,
+                "requests_completed": of("/requests_completed"),
+                "avg_throughput_tokens_per_sec": of("/summary/avg_throughput_tokens_per_sec"),
+                "tier_storage_read_bandwidth_gbps": of("/summary/cache_stats/tier_storage_read_bandwidth_gbps"),
+                "tier_storage_write_bandwidth_gbps": of("/summary/cache_stats/tier_storage_write_bandwidth_gbps"),
+                "end_to_end_p95_ms": of("/summary/end_to_end_latency_ms/p95"),
+                "ended": ended,
+            })
+        };
+        json!({
+            "asked_for": self.plan.trials,
+            "run": self.trials.len(),
+            "reported": chosen + 1,
+            "metric": self.trials[chosen].summary.primary_metric().name.key(),
+            "agreement": self.agreement,
+            "trials": self.trials.iter().map(row).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn ended(ended: &Ended) -> (Value, bool) {
+    match ended {
+        Ended::Duration => (json!("duration"), false),
+        Ended::Drained => (json!("drained"), false),
+        Ended::PeakFound => (json!("peak capacity found"), false),
+        Ended::Interrupted => (json!("interrupted"), true),
+        Ended::Failed(why) => (json!(format!("failed: {why}")), true),
+    }
+}
+
+/// The reference's keys about the autoscaler.
+fn scaling(plan: &BenchPlan, outcome: &Outcome) -> Map<String, Value> {
+    let steps = &outcome.steps;
+    let summary = steps.last().map(|last| {
+        let changed = steps.windows(2).filter(|pair| pair[0].users != pair[1].users).count();
+        let first = usize::from(steps[0].users != plan.run.users);
+        json!({
+            "initial_users": plan.run.users,
+            "final_users": last.users,
+            "total_scale_events": changed + first,
+            "peak_user_count": last.peak_users,
+            "peak_throughput_tokens_per_sec": last.peak_throughput,
+            "reason": last.reason,
+        })
+    });
+    [("autoscaling_stats".to_owned(), json!(steps)), ("autoscaling_summary".to_owned(), json!(summary))]
+        .into_iter()
+        .collect()
+}
