@@ -191,6 +191,8 @@ fn unexpected_nulls(report: &Value) -> Vec<String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     /// Broken by: a failed read counted as a hit (W14), a hit counted without its tier, an answer forgotten.
     #[test]
     fn every_lookup_is_a_hit_a_miss_or_a_failure(facts in facts()) {
