@@ -319,6 +319,8 @@ fn an_interrupted_run_is_closed_by_hand() {
         (1.0, BenchFact::Opened),
         (2.0, BenchFact::Arrived(class)),
         (3.0, BenchFact::Arrived(class)),
+        (3.5, BenchFact::Arrived(class)),
+        (3.5, BenchFact::TurnedAway(class)),
         (4.0, served(class, ms(1.0), ms(1.0), ms(0.0))),
     ] {
         storage.record(&BenchEvent { at: Nanos::from_seconds(at), fact });

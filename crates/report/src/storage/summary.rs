@@ -86,7 +86,7 @@ impl RequestsSummary {
 pub struct ClassSummary {
     /// The class.
     pub class: Class,
-    /// Requests that came.
+    /// Requests that came, those turned away too.
     pub arrived: u64,
     /// Requests that found the queue full.
     pub turned_away: u64,

@@ -30,6 +30,7 @@ enum Phase {
 pub struct Storage {
     setting: Setting,
     phase: Phase,
+    /// Requests of the whole run that came and were neither served nor turned away.
     outstanding: u64,
     requests: Requests,
     touches: Touches,
@@ -137,7 +138,9 @@ impl Sink<BenchEvent> for Storage {
         let at = event.at;
         match event.fact {
             BenchFact::Arrived(_) => self.outstanding += 1,
-            BenchFact::Served(_) => self.outstanding = self.outstanding.saturating_sub(1),
+            BenchFact::Served(_) | BenchFact::TurnedAway(_) => {
+                self.outstanding = self.outstanding.saturating_sub(1);
+            }
             _ => {}
         }
         let since = match (self.phase, event.fact) {
