@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use wavetank_model::{Nanos, RejectReason};
 
+use crate::statistics::ratio;
 use crate::{Attribution, Distribution};
 
 /// What became of the requests.
@@ -94,12 +95,12 @@ impl Summary {
 
     /// Reused part of the prompt tokens, the best admission of each request.
     pub fn reused_ratio(&self) -> f64 {
-        ratio(self.reused_tokens, self.input_tokens)
+        ratio(self.reused_tokens as f64, self.input_tokens as f64)
     }
 
     /// Reused part of the prompt tokens at first admission.
     pub fn first_reused_ratio(&self) -> f64 {
-        ratio(self.first_reused_tokens, self.input_tokens)
+        ratio(self.first_reused_tokens as f64, self.input_tokens as f64)
     }
 
     /// All keys of the reference's summary that do not depend on the wall clock. Aggregated workers are
@@ -167,10 +168,6 @@ impl Summary {
         };
         object
     }
-}
-
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 fn statistics(name: &str, values: &Distribution) -> Vec<(String, Value)> {

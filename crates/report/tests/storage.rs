@@ -191,6 +191,8 @@ fn unexpected_nulls(report: &Value) -> Vec<String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     /// Broken by: a failed read counted as a hit (W14), a hit counted without its tier, an answer forgotten.
     #[test]
     fn every_lookup_is_a_hit_a_miss_or_a_failure(facts in facts()) {
@@ -317,6 +319,8 @@ fn an_interrupted_run_is_closed_by_hand() {
         (1.0, BenchFact::Opened),
         (2.0, BenchFact::Arrived(class)),
         (3.0, BenchFact::Arrived(class)),
+        (3.5, BenchFact::Arrived(class)),
+        (3.5, BenchFact::TurnedAway(class)),
         (4.0, served(class, ms(1.0), ms(1.0), ms(0.0))),
     ] {
         storage.record(&BenchEvent { at: Nanos::from_seconds(at), fact });
@@ -438,6 +442,65 @@ fn latency_is_said_by_size() {
     // 9 ms at the device for 4 MiB.
     assert_eq!(rows[2]["p95_ms_per_mib"], json!(2.25));
     assert_eq!(rows[2]["gbps"].as_f64().map(|gbps| (gbps * 1000.0).round()), Some(434.0));
+}
+
+/// Broken by: a sentence with another part's numbers.
+#[test]
+fn the_bottleneck_is_said_in_words() {
+    let sentence = |facts: &[BenchFact]| {
+        let paced = Setting { generation_ns_per_token: 30_000_000, ..setting() };
+        collect(&paced, window(10, facts)).bottleneck().sentence
+    };
+    let request = |waited, storage, generation| served(Class::Batch, ms(waited), ms(storage), ms(generation));
+    let reads = touched(Operation::Read, Why::Decode, Answer::Hit(DRIVE), ms(71.0));
+    let copies = touched(Operation::Write, Why::Prefill, Answer::Stored(CPU), ms(9.0));
+    let found = [
+        sentence(&[request(86.0, 14.0, 0.0), reads]),
+        sentence(&[request(20.0, 80.0, 0.0), reads, copies]),
+        sentence(&[request(20.0, 80.0, 0.0), copies]),
+        sentence(&[request(0.0, 10.0, 30.0), reads]),
+        sentence(&[]),
+    ];
+    let expected = [
+        "queue wait: 86 % of end-to-end latency; requests come faster than they are served",
+        "storage reads: 71 % of end-to-end latency, of which 90 % at the device",
+        "memory tiers: 80 % of end-to-end latency; copies in memory, and what they push down to make room",
+        "generation: 75 % of end-to-end latency; it is paced at 30 ms a token, storage is not what limits",
+        "nothing was served, so there is nothing to divide",
+    ];
+    assert_eq!(found, expected);
+}
+
+/// Broken by: another metric for a configuration, or a value that is not the one of the metric's own key.
+#[test]
+fn the_primary_metric_follows_host_memory() {
+    let found = [0u64, 1, 4].map(|gib| {
+        let report = finished(&Setting { cpu_mem_bytes: gib << 30, ..setting() }, &rich());
+        let summary = &report["summary"];
+        let primary = &summary["primary_metric"];
+        let misleading = summary["throughput"]["storage_io"]["misleading"].as_bool();
+        let values = [
+            &summary["cache_stats"]["tier_storage_kv_bytes_read_gb"],
+            &summary["avg_throughput_tokens_per_sec"],
+            &summary["storage_throughput_tokens_per_sec"],
+        ];
+        let same = values.iter().position(|value| **value == primary["value"]);
+        (primary["name"].as_str().unwrap_or("").to_owned(), same, misleading)
+    });
+    let expected = [("decode_bytes_read", 0, true), ("wall_clock", 1, false), ("storage_io", 2, false)];
+    assert_eq!(
+        found,
+        expected.map(|(name, value, misleading)| (name.to_owned(), Some(value), Some(misleading)))
+    );
+}
+
+#[test]
+fn histograms_of_another_precision_are_refused() {
+    let mut report = finished(&setting(), &rich());
+    report["histograms"]["significant_digits"] = json!(2);
+    let refused = read_histograms(&report).expect_err("they do not add up").to_string();
+    assert!(refused.contains("`significant_digits` is not 3"), "{refused}");
+    assert!(read_histograms(&json!({})).is_err());
 }
 
 /// Keys of the reference's summaries that ours must have too; those that the caller adds are left out.

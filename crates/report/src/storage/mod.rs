@@ -16,7 +16,8 @@ pub use self::metric::{Metric, MetricName, Standing};
 pub use self::setting::{ClassTarget, Setting, TierRole};
 pub use self::summary::{
     AtEnd, ClassSummary, LaneSummary, LatencyLists, MoveSummary, ReasonCounts, RequestsSummary, Second,
-    SizeSummary, StorageSummary, TailTarget, TierSummary, TierUse, TimeSplit, TouchesSummary, Window,
+    SizeSummary, StorageSummary, TailTarget, TierSummary, TierUse, TimeSplit, TouchesSummary, Traffic,
+    Window,
 };
 
 /// Bytes in a GiB, which is what `gb` means in the keys of a report.

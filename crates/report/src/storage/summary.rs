@@ -1,11 +1,10 @@
 //! The numbers of a storage benchmark as plain data.
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Class, Nanos};
+use wavetank_model::{Class, Nanos, Operation};
 
 use super::{Setting, TierRole};
 use crate::Spread;
-use crate::collectors::storage::Traffic;
 use crate::statistics::ratio;
 
 /// All numbers of one run.
@@ -87,7 +86,7 @@ impl RequestsSummary {
 pub struct ClassSummary {
     /// The class.
     pub class: Class,
-    /// Requests that came.
+    /// Requests that came, those turned away too.
     pub arrived: u64,
     /// Requests that found the queue full.
     pub turned_away: u64,
@@ -303,6 +302,36 @@ pub struct MoveSummary {
     pub bytes: u64,
     /// From being asked for to the end.
     pub total: Spread,
+}
+
+/// What went in and out of a tier: for callers, and to make room or to move up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Entries read.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Entries written.
+    pub writes: u64,
+    /// Their bytes.
+    pub written_bytes: u64,
+}
+
+impl Traffic {
+    /// Adds one entry.
+    pub fn add(&mut self, operation: Operation, bytes: u64) {
+        let (entries, sum) = match operation {
+            Operation::Read => (&mut self.reads, &mut self.read_bytes),
+            Operation::Write => (&mut self.writes, &mut self.written_bytes),
+        };
+        *entries += 1;
+        *sum += bytes;
+    }
+
+    /// Bytes both ways.
+    pub fn bytes(&self) -> u64 {
+        self.read_bytes + self.written_bytes
+    }
 }
 
 /// One second of the window.

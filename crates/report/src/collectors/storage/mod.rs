@@ -1,21 +1,19 @@
 //! Collects a storage benchmark. What counts is what ends between `Opened` and `Closed`; only the bytes of
 //! each tier are also counted over the whole run, to be compared with what the kernel counted.
 
+mod flow;
 mod requests;
 mod tier;
 mod timeline;
 mod touches;
-mod traffic;
 
 use wavetank_model::{BenchEvent, BenchFact, Nanos, Sink, StoreEvent, StoreFact};
 
+use self::flow::flows;
 use self::requests::Requests;
 use self::tier::Tier;
-pub use self::tier::{SIZE_CLASSES, SizeClass};
 use self::timeline::Timeline;
 use self::touches::Touches;
-use self::traffic::flows;
-pub use self::traffic::{Direction, Traffic};
 use crate::Spread;
 use crate::storage::{AtEnd, Setting, StorageSummary, TierRole, Window};
 
@@ -32,6 +30,7 @@ enum Phase {
 pub struct Storage {
     setting: Setting,
     phase: Phase,
+    /// Requests of the whole run that came and were neither served nor turned away.
     outstanding: u64,
     requests: Requests,
     touches: Touches,
@@ -95,12 +94,12 @@ impl Storage {
 
     fn stored(&mut self, at: Nanos, event: &StoreEvent) {
         let since = if let Phase::Open { since } = self.phase { Some(since) } else { None };
-        for (tier, direction) in flows(event.fact).into_iter().flatten() {
-            self.tiers[tier].whole_run.add(direction, event.bytes);
+        for (tier, operation) in flows(event.fact).into_iter().flatten() {
+            self.tiers[tier].whole_run.add(operation, event.bytes);
             if let Some(since) = since {
-                self.tiers[tier].traffic.add(direction, event.bytes);
+                self.tiers[tier].traffic.add(operation, event.bytes);
                 if self.setting.tiers[tier] == TierRole::Storage {
-                    self.timeline.moved(at.since(since), direction, event.bytes);
+                    self.timeline.moved(at.since(since), operation, event.bytes);
                 }
             }
         }
@@ -139,7 +138,9 @@ impl Sink<BenchEvent> for Storage {
         let at = event.at;
         match event.fact {
             BenchFact::Arrived(_) => self.outstanding += 1,
-            BenchFact::Served(_) => self.outstanding = self.outstanding.saturating_sub(1),
+            BenchFact::Served(_) | BenchFact::TurnedAway(_) => {
+                self.outstanding = self.outstanding.saturating_sub(1);
+            }
             _ => {}
         }
         let since = match (self.phase, event.fact) {

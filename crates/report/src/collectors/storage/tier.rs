@@ -2,24 +2,23 @@
 
 use wavetank_model::{IoTimes, Nanos};
 
-use super::Traffic;
 use crate::statistics::ratio;
-use crate::storage::{LaneSummary, MoveSummary, SizeSummary, TierRole, TierSummary, TierUse};
+use crate::storage::{LaneSummary, MoveSummary, SizeSummary, TierRole, TierSummary, TierUse, Traffic};
 use crate::{Latencies, Spread};
 
 const MIB: u64 = 1 << 20;
 
 /// Entries of about one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SizeClass {
+struct SizeClass {
     /// Its name in reports.
-    pub name: &'static str,
+    name: &'static str,
     /// What is at least as long belongs to the next one.
-    pub below_bytes: u64,
+    below_bytes: u64,
 }
 
 /// Every size class, the smallest first.
-pub const SIZE_CLASSES: [SizeClass; 7] = [
+const SIZE_CLASSES: [SizeClass; 7] = [
     SizeClass { name: "<1 MiB", below_bytes: MIB },
     SizeClass { name: "1-4 MiB", below_bytes: 4 * MIB },
     SizeClass { name: "4-16 MiB", below_bytes: 16 * MIB },

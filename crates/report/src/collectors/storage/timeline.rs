@@ -1,8 +1,7 @@
 //! The window second by second.
 
-use wavetank_model::{Nanos, Served};
+use wavetank_model::{Nanos, Operation, Served};
 
-use super::Direction;
 use crate::statistics::rank;
 use crate::storage::Second;
 
@@ -18,11 +17,11 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    pub(super) fn moved(&mut self, at: Nanos, direction: Direction, bytes: u64) {
+    pub(super) fn moved(&mut self, at: Nanos, operation: Operation, bytes: u64) {
         let index = self.reach(at);
-        match direction {
-            Direction::Read => self.seconds[index].storage_read_bytes += bytes,
-            Direction::Write => self.seconds[index].storage_written_bytes += bytes,
+        match operation {
+            Operation::Read => self.seconds[index].storage_read_bytes += bytes,
+            Operation::Write => self.seconds[index].storage_written_bytes += bytes,
         }
     }
 

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value, json};
 
 use super::{latency, object};
-use crate::collectors::storage::Traffic;
 use crate::storage::{GIB, LaneSummary, MoveSummary, SizeSummary, StorageSummary, TierSummary};
 
 /// Every tier, in the order of their numbers.
@@ -72,14 +71,5 @@ fn size_row(tier: &str, operation: &str, size: &SizeSummary) -> Value {
 
 /// Bytes of the whole run, with warm-up and drain, to be compared with what the kernel counted.
 pub(super) fn accounting(run: &StorageSummary) -> Map<String, Value> {
-    run.tiers.iter().map(|tier| (tier.role.name().to_owned(), traffic(&tier.whole_run))).collect()
-}
-
-fn traffic(traffic: &Traffic) -> Value {
-    json!({
-        "reads": traffic.reads,
-        "read_bytes": traffic.read_bytes,
-        "writes": traffic.writes,
-        "written_bytes": traffic.written_bytes,
-    })
+    run.tiers.iter().map(|tier| (tier.role.name().to_owned(), json!(tier.whole_run))).collect()
 }
