@@ -25,8 +25,8 @@ mod verdict;
 
 pub use args::ReplayArgs;
 pub use bench::{
-    AttentionType, BenchArgs, BenchPlan, DatasetPlan, Dtype, GenerationMode, GpuTier, ModelPlan, Profile,
-    ReadPolicy, Thresholds, Tokenizer, bench_models, choice, memory_table,
+    AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, DatasetPlan, Dtype, GenerationMode, GpuTier,
+    ModelPlan, Profile, ReadPolicy, Thresholds, Tokenizer, bench, bench_models, choice, memory_table,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
