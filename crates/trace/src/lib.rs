@@ -13,4 +13,4 @@ mod workload;
 
 pub use input::{Input, Lines};
 pub use output::Output;
-pub use workload::{Loaded, Options, Starts, Survey};
+pub use workload::{Conversations, Exchange, Loaded, Options, Starts, Survey};

@@ -4,12 +4,37 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use wavetank_model::Workload;
-use wavetank_trace::{Input, Options, Starts, requests};
+use wavetank_trace::requests::sharegpt::ShareGpt;
+use wavetank_trace::{Input, Options, Starts, calls, requests};
 
-const SAMPLE: &str = r#"{"session_id":"a","timestamp":0,"input_length":6,"output_length":2,"hash_ids":[1,2]}
+const MOONCAKE: &str = r#"{"session_id":"a","timestamp":0,"input_length":6,"output_length":2,"hash_ids":[1,2]}
 {"session_id":"a","delay":25.5,"input_tokens":9,"output_tokens":0,"hash_ids":[1,2,3],"priority":-1}
 {"created_time":1e3,"output_length":3,"hash_ids":[18446744073709551615],"output_token_ids":[1,2,3]}
 "#;
+
+const BURSTGPT: &str = "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens
+1.5,a,0.1,GPT-4,20,2
+2,,0.1,\"GPT, 4\",30,0
+3,a,0.1,GPT-4,40,3.0
+";
+
+const SHAREGPT: &str = r#"[{"id":"a","conversations":[
+{"from":"human","value":"one \u00e9"},{"from":"gpt","value":"two"},
+{"from":"human","value":"three"},{"from":"gpt","value":"four"}]},
+{"id":1},{"conversations":[{"from":"user","value":""},{"from":"assistant","value":"six"}]}]"#;
+
+const CALLS: &str = "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase
+1794705271.796539,Write,61480960,Tier-0,conv_1,Prefill
+1794705271.796719,Read,61480960,Tier-1,\"conv,1\",Decode
+1794705271.796798,Delete,0,Tier-2,,Evict
+";
+
+const SAMPLES: [&str; 4] = [MOONCAKE, BURSTGPT, SHAREGPT, CALLS];
+
+fn options(starts: Starts, clamp_input: bool) -> Options {
+    let sharegpt = ShareGpt::default();
+    Options { tokens_per_id: 4, clamp_input, starts, keep_names: true, sharegpt }
+}
 
 /// Reads to the end, every turn of every session.
 fn exhaust(workload: &mut dyn Workload) -> u64 {
@@ -27,8 +52,8 @@ fn exhaust(workload: &mut dyn Workload) -> u64 {
 
 fn read(bytes: &[u8], starts: Starts) -> Result<(), TestCaseError> {
     for format in requests::ALL {
-        let options = Options { tokens_per_id: 4, clamp_input: true, starts, keep_names: true };
-        match requests::open(format.name, &Input::Bytes(Arc::from(bytes)), &options) {
+        let input = Input::Bytes(Arc::from(bytes));
+        match requests::open(format.name, &input, &options(starts, true)) {
             Ok(mut loaded) => {
                 let announced = loaded.workload.requests();
                 prop_assert_eq!(exhaust(loaded.workload.as_mut()), announced, "{}", format.name);
@@ -36,16 +61,30 @@ fn read(bytes: &[u8], starts: Starts) -> Result<(), TestCaseError> {
             Err(error) => prop_assert!(error.to_string().starts_with("<memory>"), "{}", error),
         }
     }
+    for format in calls::ALL {
+        let read = calls::read(format.name, &Input::Bytes(Arc::from(bytes)));
+        let fault = read.map(|calls| calls.filter_map(Result::err).last());
+        if let Some(error) = fault.unwrap_or_else(Some) {
+            prop_assert!(error.to_string().starts_with("<memory>"), "{}", error);
+        }
+    }
     Ok(())
 }
 
 #[test]
-fn the_sample_is_sound() {
-    let (starts, keep_names) = (Starts::Scheduled { speedup: 1.0 }, true);
-    let options = Options { tokens_per_id: 4, clamp_input: false, starts, keep_names };
-    let mut loaded =
-        requests::open("mooncake", &Input::Bytes(Arc::from(SAMPLE.as_bytes())), &options).unwrap();
-    assert_eq!(exhaust(loaded.workload.as_mut()), 3);
+fn the_samples_are_sound() {
+    let scheduled = Starts::Scheduled { speedup: 1.0 };
+    for (format, sample, starts, requests) in [
+        ("mooncake", MOONCAKE, scheduled, 3),
+        ("burstgpt", BURSTGPT, scheduled, 2),
+        ("sharegpt", SHAREGPT, Starts::Ignored, 3),
+    ] {
+        let input = Input::Bytes(Arc::from(sample.as_bytes()));
+        let mut loaded = requests::open(format, &input, &options(starts, false)).unwrap();
+        assert_eq!(exhaust(loaded.workload.as_mut()), requests, "{format}");
+    }
+    let calls = calls::read("mlperf-csv", &Input::Bytes(Arc::from(CALLS.as_bytes()))).unwrap();
+    assert_eq!(calls.map(Result::unwrap).count(), 3);
 }
 
 proptest! {
@@ -57,8 +96,11 @@ proptest! {
     }
 
     #[test]
-    fn damaged_rows(edits in proptest::collection::vec((0..SAMPLE.len(), any::<u8>(), 0u8..3), 1..6)) {
-        let mut bytes = SAMPLE.as_bytes().to_vec();
+    fn damaged_rows(
+        sample in 0..SAMPLES.len(),
+        edits in proptest::collection::vec((0..400usize, any::<u8>(), 0u8..3), 1..6),
+    ) {
+        let mut bytes = SAMPLES[sample].as_bytes().to_vec();
         for (position, byte, kind) in edits {
             let position = position.min(bytes.len() - 1);
             match kind {

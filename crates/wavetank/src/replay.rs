@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use wavetank_model::{Result, ServeEvent, Sink, Workload};
 use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare};
 use wavetank_sim::{Load, Outcome};
+use wavetank_trace::requests::sharegpt::ShareGpt;
 use wavetank_trace::{Input, Loaded, Options, Starts, requests};
 
 use crate::{Plan, WorkloadPlan, timing_note};
@@ -78,7 +79,8 @@ pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
         share.busy = work.busy;
     }
     let wall_seconds = started.elapsed().as_secs_f64();
-    let run = Run { expected, clamped: source.clamped, outcome: outcome.clone(), wall_seconds };
+    let Source { clamped, notes, .. } = source;
+    let run = Run { expected, clamped, notes, outcome: outcome.clone(), wall_seconds };
     let warnings = warnings(plan, &summary, &run);
     let report = report(plan, &summary, &run, &warnings);
     Ok(Replayed { summary, report, warnings, wall_seconds, records, outcome })
@@ -88,6 +90,7 @@ pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
 struct Source {
     workload: Box<dyn Workload>,
     clamped: u64,
+    notes: Vec<String>,
 }
 
 fn source(plan: &Plan, keep_names: bool) -> Result<Source> {
@@ -99,14 +102,15 @@ fn source(plan: &Plan, keep_names: bool) -> Result<Source> {
         WorkloadPlan::Synthetic(load) => {
             let block_size = plan.simulation.engine.block_size;
             let workload = load.workload(block_size, speedup, plan.simulation.seed);
-            Ok(Source { workload, clamped: 0 })
+            Ok(Source { workload, clamped: 0, notes: Vec::new() })
         }
         WorkloadPlan::Trace { path, format, trace_block_size, clamp_input } => {
             let starts = if scheduled { Starts::Scheduled { speedup } } else { Starts::Ignored };
             let (tokens_per_id, clamp_input) = (*trace_block_size, *clamp_input);
-            let options = Options { tokens_per_id, clamp_input, starts, keep_names };
+            let sharegpt = ShareGpt::default();
+            let options = Options { tokens_per_id, clamp_input, starts, keep_names, sharegpt };
             let Loaded { workload, survey } = requests::open(format, &Input::named(path), &options)?;
-            Ok(Source { workload, clamped: survey.clamped })
+            Ok(Source { workload, clamped: survey.clamped, notes: survey.notes })
         }
     }
 }
@@ -116,6 +120,8 @@ struct Run {
     /// Requests of the workload, whether they arrived or not.
     expected: u64,
     clamped: u64,
+    /// How the trace was read.
+    notes: Vec<String>,
     outcome: Outcome,
     wall_seconds: f64,
 }
@@ -163,6 +169,7 @@ fn warnings(plan: &Plan, summary: &Summary, run: &Run) -> Vec<String> {
         warnings.push("interrupted: the numbers cover what had happened by then".to_owned());
     }
     warnings.extend(run.outcome.provenance.iter().flat_map(timing_note::warnings));
+    warnings.extend(run.notes.iter().cloned());
     let mut note = |count: u64, what: &str| {
         if count > 0 {
             let requests = if count == 1 { "request" } else { "requests" };

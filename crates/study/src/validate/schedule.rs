@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::vec;
 
 use wavetank_model::{Error, Nanos, Opening, Request, Result, SessionId, Workload};
+use wavetank_trace::requests::sharegpt::ShareGpt;
 use wavetank_trace::{Input, Loaded, Options, Starts, requests};
 
 /// How long before its timestamp in the workload a request reached the engine, on the measured clock, whose
@@ -22,7 +23,8 @@ impl Schedule {
     pub(super) fn read(path: PathBuf, tokens_per_id: u32) -> Result<Self> {
         let format = "mooncake";
         let starts = Starts::Scheduled { speedup: 1.0 };
-        let options = Options { tokens_per_id, clamp_input: false, starts, keep_names: false };
+        let sharegpt = ShareGpt::default();
+        let options = Options { tokens_per_id, clamp_input: false, starts, keep_names: false, sharegpt };
         let Loaded { mut workload, survey } = requests::open(format, &Input::File(path.clone()), &options)?;
         if workload.has_follow_ups() {
             return Err(Error::input("sessions have more than one turn")

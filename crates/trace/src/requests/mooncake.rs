@@ -10,14 +10,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use wavetank_model::Error;
 
-use super::Entry;
+use super::{Entry, only};
 use crate::workload;
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
     name: "mooncake",
     about: "JSON lines: timestamp, input_length, output_length, hash_ids; session_id and delay",
-    open: |input, options| workload::open(input, options, parse),
+    block_ids: true,
+    open: |inputs, options| workload::open(only(inputs)?, options, parse),
 };
 
 /// One line. Keys that are not listed are ignored; a key together with its alias is an error.

@@ -227,7 +227,7 @@ impl Loader {
             order.sort_by_key(|&session| turns[at[session as usize] as usize].time);
         }
         let requests = turns.len() as u64;
-        (self.index, Survey { requests, clamped, first_start_ms, streams: false })
+        (self.index, Survey { requests, clamped, first_start_ms, ..Survey::default() })
     }
 }
 

@@ -4,21 +4,26 @@
 //! mistakes show before anything is simulated and the number of requests is known. Standard input is read
 //! once, into the index.
 
+mod conversations;
 mod index;
 mod rows;
 mod stream;
 mod survey;
+mod timed;
 
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Error, Result, Workload};
 
 use crate::Input;
 use crate::requests::mooncake::Row;
+use crate::requests::sharegpt::ShareGpt;
 use index::Index;
 use rows::Rows;
 use stream::Stream;
 
+pub use conversations::{Conversations, Exchange};
 pub use survey::Survey;
+pub(crate) use timed::{Arrival, Timed};
 
 /// How rows become requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +36,8 @@ pub struct Options {
     pub starts: Starts,
     /// Whether requests carry their names, for output per request.
     pub keep_names: bool,
+    /// How the texts of a ShareGPT file become lengths.
+    pub sharegpt: ShareGpt,
 }
 
 /// What the times of a trace mean.

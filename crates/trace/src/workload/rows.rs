@@ -57,7 +57,7 @@ struct InputLength {
 }
 
 /// The simulated clock counts nanoseconds in 64 bits: a trace may span half of that, 292 years.
-const LONGEST_SPAN_MS: f64 = 4.6e12;
+pub(super) const LONGEST_SPAN_MS: f64 = 4.6e12;
 
 /// Times must be numbers of milliseconds that the clock can hold.
 fn check_times(row: &Row<'_>, origin: f64, speedup: f64) -> Result<()> {

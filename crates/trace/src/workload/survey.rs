@@ -6,16 +6,20 @@ use super::rows::Rows;
 use super::{Starts, no_rows};
 
 /// What a trace holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Survey {
-    /// Rows.
+    /// Requests.
     pub requests: u64,
     /// Inputs cut to what their ids cover.
     pub clamped: u64,
     /// The earliest start, in milliseconds of the trace.
     pub first_start_ms: f64,
+    /// Things in the trace that are no requests of the workload; `notes` says why.
+    pub skipped: u64,
+    /// What whoever reads the results should know about how the trace was read.
+    pub notes: Vec<String>,
     /// Whether the rows can be replayed in the order of the file, without holding them.
-    pub(super) streams: bool,
+    pub(crate) streams: bool,
 }
 
 /// Reads all rows once.

@@ -98,7 +98,7 @@ fn foreign_and_later_parts_are_refused() {
         ("kv_router needs more than one worker", ReplayArgs { router_mode: text("kv_router"), ..trace() }),
         ("known: kv_router, least_loaded", ReplayArgs { router_mode: text("sticky"), ..trace() }),
         ("--trace-format: the dynamo format is not", ReplayArgs { trace_format: text("dynamo"), ..trace() }),
-        ("known: mooncake", ReplayArgs { trace_format: text("csv"), ..trace() }),
+        ("known: burstgpt, mooncake, sharegpt", ReplayArgs { trace_format: text("csv"), ..trace() }),
         ("come as a pair", ReplayArgs { prefill_engine_args: text("{}"), ..trace() }),
         (
             "--prefill-engine-args: \"worker_type\" must be",

@@ -17,6 +17,7 @@ use wavetank_sim::{
     ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Outcome, Plan, PreemptionMode,
     SchedulePolicy, SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole, engines,
 };
+use wavetank_trace::requests::sharegpt::ShareGpt;
 use wavetank_trace::{Input, Options, Starts, requests};
 
 const TOKENS_PER_ID: u32 = 16;
@@ -204,7 +205,9 @@ fn workload(plan: &Plan, text: &str) -> Box<dyn Workload> {
         Load::Schedule => Starts::Scheduled { speedup: 1.0 },
         Load::Closed { .. } => Starts::Ignored,
     };
-    let options = Options { tokens_per_id: TOKENS_PER_ID, clamp_input: false, starts, keep_names: false };
+    let sharegpt = ShareGpt::default();
+    let options =
+        Options { tokens_per_id: TOKENS_PER_ID, clamp_input: false, starts, keep_names: false, sharegpt };
     requests::open("mooncake", &Input::Bytes(Arc::from(text.as_bytes())), &options).unwrap().workload
 }
 

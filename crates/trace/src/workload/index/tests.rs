@@ -5,11 +5,12 @@ use std::io::Write;
 use wavetank_model::{BlockKey, Nanos, Opening, SessionId};
 
 use super::*;
+use crate::requests::sharegpt::ShareGpt;
 use crate::{Input, requests};
 
 fn options() -> Options {
     let starts = Starts::Scheduled { speedup: 1.0 };
-    Options { tokens_per_id: 4, clamp_input: false, starts, keep_names: true }
+    Options { tokens_per_id: 4, clamp_input: false, starts, keep_names: true, sharegpt: ShareGpt::default() }
 }
 
 fn open(lines: &[&str], options: &Options) -> Result<crate::Loaded> {

@@ -1,0 +1,51 @@
+//! The samples of the shared data, where it lies beside the checkout: every row of them is read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wavetank_model::Nanos;
+use wavetank_trace::calls::{self, Operation};
+use wavetank_trace::requests::sharegpt::{self, ShareGpt};
+use wavetank_trace::{Input, Options, Starts, requests};
+
+fn trace(name: &str) -> Option<Input> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
+    path.exists().then_some(Input::File(path))
+}
+
+#[test]
+fn storage_calls() {
+    let Some(input) = trace("mlperf_iotrace_three_tier.csv.gz") else { return };
+    let calls: Vec<_> = calls::read("mlperf-csv", &input).unwrap().map(Result::unwrap).collect();
+    assert_eq!(calls.len(), 10_163);
+    let writes =
+        |tier| calls.iter().filter(|call| call.operation == Operation::Write && call.tier == tier).count();
+    assert_eq!([writes(0), writes(1), writes(2)], [932, 304, 237]);
+    assert_eq!(calls[0].at, Nanos::ZERO);
+    assert!(calls.is_sorted_by_key(|call| call.at));
+}
+
+#[test]
+fn bursts() {
+    let Some(input) = trace("burstgpt_small.csv") else { return };
+    let starts = Starts::Scheduled { speedup: 1.0 };
+    let sharegpt = ShareGpt::default();
+    let options = Options { tokens_per_id: 512, clamp_input: false, starts, keep_names: false, sharegpt };
+    // Line 122 is there to be wrong.
+    let error = requests::open("burstgpt", &input, &options).err().unwrap().to_string();
+    assert!(error.contains("burstgpt_small.csv:122: \"Timestamp\" is \"bad\""), "{error}");
+    let Input::File(path) = input else { unreachable!("a trace is a file") };
+    let text = std::fs::read_to_string(path).unwrap().replace("bad,x,y,z,0,", "");
+    let input = Input::Bytes(Arc::from(text.as_bytes()));
+    let loaded = requests::open("burstgpt", &input, &options).unwrap();
+    assert_eq!((loaded.survey.requests, loaded.survey.skipped), (121, 0));
+}
+
+#[test]
+fn conversations() {
+    let Some(input) = trace("sharegpt_small.json.gz") else { return };
+    let (found, survey) = sharegpt::read(&[input], &ShareGpt::default()).unwrap();
+    assert_eq!((found.len(), survey.requests), (41, 145), "{survey:?}");
+    assert_eq!(found.name(0), Some("cv000"));
+    assert_eq!(found.iter().map(<[_]>::len).sum::<usize>() as u64, survey.requests);
+}
