@@ -18,9 +18,10 @@ const BURSTGPT: &str = "Timestamp,Session ID,Elapsed time,Model,Request tokens,R
 3,a,0.1,GPT-4,40,3.0
 ";
 
-const SHAREGPT: &str = r#"[{"id":"a","conversations":[{"from":"human","value":"one \u00e9"},{"from":"gpt","value":"two"},
-{"from":"human","value":"three"},{"from":"gpt","value":"four"}]},{"id":1},{"conversations":[{"from":"user","value":""},
-{"from":"assistant","value":"six"}]}]"#;
+const SHAREGPT: &str = r#"[{"id":"a","conversations":[
+{"from":"human","value":"one \u00e9"},{"from":"gpt","value":"two"},
+{"from":"human","value":"three"},{"from":"gpt","value":"four"}]},
+{"id":1},{"conversations":[{"from":"user","value":""},{"from":"assistant","value":"six"}]}]"#;
 
 const CALLS: &str = "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase
 1794705271.796539,Write,61480960,Tier-0,conv_1,Prefill

@@ -4,7 +4,7 @@ use wavetank_cache::eviction;
 use wavetank_model::{Described, Error, Result, accelerators, models};
 use wavetank_sim::{engines, queues, routers, timing};
 use wavetank_store::{backends, wrappers};
-use wavetank_trace::requests;
+use wavetank_trace::{calls, requests};
 
 use crate::{engine_args, router_args, sglang_args};
 
@@ -56,6 +56,7 @@ fn profile_rows() -> Vec<Choice> {
 /// Every kind, alphabetical.
 pub const KINDS: &[Kind] = &[
     Kind { name: "backends", about: "what holds a tier's bytes", rows: || rows(backends::ALL) },
+    Kind { name: "calls", about: "storage-call trace formats", rows: || rows(calls::ALL) },
     Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(engine_args::KEYS) },
     Kind { name: "engines", about: "engine_type in the engine arguments", rows: || rows(engines::ALL) },
     Kind { name: "eviction", about: "who leaves a full tier first", rows: || rows(eviction::ALL) },

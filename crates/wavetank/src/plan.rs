@@ -344,7 +344,7 @@ fn workload(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<WorkloadPla
         ([_], Some(flag)) => {
             Err(Error::usage("belongs to synthetic load and cannot go with a trace").at(*flag))
         }
-        ([path], None) => trace(args, path),
+        ([path], None) => trace(args, path, warnings),
         ([_, second, ..], _) => Err(Error::usage("a second trace file")
             .at(second.as_str())
             .hint("replay takes one trace at a time")),
@@ -368,7 +368,7 @@ fn synthetic_flags(args: &ReplayArgs) -> Vec<&'static str> {
     flags.into_iter().filter(|(_, typed)| *typed).map(|(flag, _)| flag).collect()
 }
 
-fn trace(args: &ReplayArgs, path: &str) -> Result<WorkloadPlan> {
+fn trace(args: &ReplayArgs, path: &str, warnings: &mut Vec<String>) -> Result<WorkloadPlan> {
     let format = args.trace_format.as_deref().unwrap_or("mooncake");
     if LATER_FORMATS.contains(&format) {
         return Err(unavailable("--trace-format", &format!("the {format} format")));
@@ -380,6 +380,12 @@ fn trace(args: &ReplayArgs, path: &str) -> Result<WorkloadPlan> {
         if typed {
             return Err(Error::usage("belongs to the applied_compute_agentic format").at(flag));
         }
+    }
+    if requests::ALL.iter().any(|row| row.name == format && !row.block_ids) {
+        let idle =
+            [("--trace-block-size", args.trace_block_size.is_some()), ("--clamp-input", args.clamp_input)];
+        let typed = idle.into_iter().filter(|(_, typed)| *typed);
+        warnings.extend(typed.map(|(flag, _)| format!("{flag} has no effect: {format} has no hash ids")));
     }
     Ok(WorkloadPlan::Trace {
         path: path.to_owned(),

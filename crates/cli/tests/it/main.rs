@@ -4,6 +4,7 @@
 mod bad_input;
 mod compare;
 mod flags;
+mod formats;
 mod golden;
 mod inputs;
 mod interrupt;

@@ -143,7 +143,8 @@ mod tests {
         fn what_is_written_reads_back(calls in calls(), origin_s in 0u64..2_000_000_000) {
             for format in ALL {
                 let bytes = written(format, &calls, Nanos(origin_s * 1_000_000_000));
-                let read: Result<Vec<Call>> = (format.read)(&Input::Bytes(Arc::from(bytes))).unwrap().collect();
+                let input = Input::Bytes(Arc::from(bytes));
+                let read: Result<Vec<Call>> = (format.read)(&input).unwrap().collect();
                 prop_assert_eq!(&read.unwrap(), &calls, "{}", format.name);
             }
         }

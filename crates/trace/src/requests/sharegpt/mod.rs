@@ -134,7 +134,9 @@ pub fn read(inputs: &[Input], settings: &ShareGpt) -> Result<(Conversations, Sur
 }
 
 /// In hints.
-const SHAPE: &str = r#"a conversation is {"id": "a", "conversations": [{"from": "human", "value": "…"}, {"from": "gpt", …}]}"#;
-
+const SHAPE: &str = concat!(
+    r#"a conversation is {"id": "a", "conversations": "#,
+    r#"[{"from": "human", "value": "…"}, {"from": "gpt", "value": "…"}]}"#,
+);
 #[cfg(test)]
 mod tests;
