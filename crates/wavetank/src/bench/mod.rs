@@ -15,8 +15,11 @@ mod machine;
 mod model;
 mod place;
 mod plan;
+#[cfg(test)]
+mod testing;
 mod tiers;
 
 pub use args::{BenchArgs, GenerationMode, GpuTier, Profile, ReadPolicy, Tokenizer, choice};
+pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
 pub use plan::{BenchPlan, DatasetPlan, Thresholds};
