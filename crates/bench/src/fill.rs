@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -52,6 +53,8 @@ pub(crate) struct Filler<'a, 'l> {
     pub(crate) store: &'a Arc<Store>,
     pub(crate) events: &'a Events,
     pub(crate) log: Option<&'a mut Log<'l>>,
+    /// Raised to end it with what there is.
+    pub(crate) stop: &'a AtomicBool,
 }
 
 impl Filler<'_, '_> {
@@ -81,7 +84,8 @@ impl Filler<'_, '_> {
         let mut lane = self.store.lane(self.plan.io_depth as usize).map_err(told)?;
         let (start, mut part, mut in_a_row) = (Instant::now(), Part::default(), 0);
         loop {
-            while lane.pending() < depth && in_a_row < MOST_FAILURES {
+            let goes_on = in_a_row < MOST_FAILURES && !self.stop.load(Ordering::Relaxed);
+            while lane.pending() < depth && goes_on {
                 let Some((name, tokens)) = entries.next() else { break };
                 if let Some(log) = &mut self.log {
                     log.begin(name, Operation::Write, Why::Prefill, Phase::Prefill);

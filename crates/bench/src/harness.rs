@@ -40,6 +40,8 @@ impl Harness {
         let told = |error| Error::usage(format!("cannot open a queue: {error}"));
         let mut lane = store.lane(plan.io_depth as usize).map_err(told)?;
         let gib = |rate: f64| rate * LARGE as f64 / (1u64 << 30) as f64;
+        // The first round touches memory for the first time.
+        rate(&mut lane, |lane, number| put(lane, number % 64, LARGE));
         let written = rate(&mut lane, |lane, number| put(lane, number % 64, LARGE));
         let read = rate(&mut lane, |lane, number| {
             lane.get(key(number % 32), Want::Nothing);

@@ -119,7 +119,7 @@ pub fn run<'a>(
     let events = store.listen(EVENTS);
     let mut log = log.map(|write| Log::new(plan, write));
     let library = Library::new(&plan.habits.documents, plan.bytes_per_token, plan.seed);
-    let mut filler = Filler { plan, store: &store, events: &events, log: log.as_mut() };
+    let mut filler = Filler { plan, store: &store, events: &events, log: log.as_mut(), stop: observer.stop };
     let filled = filler.fill(&library)?;
     let source = sources::source(plan, library, recording);
     let lanes = Mutex::new(Vec::new());

@@ -4,6 +4,9 @@
 #![forbid(unsafe_code)]
 
 mod cmd;
+mod interrupt;
+mod limits;
+mod live;
 mod output;
 mod progress;
 
@@ -24,6 +27,8 @@ struct Cli {
 enum Verb {
     /// Replay a request trace or a synthetic load through simulated engines.
     Replay(Box<cmd::replay::Flags>),
+    /// Move real KV entries through GPU memory, RAM and storage under simulated LLM users.
+    Bench(Box<cmd::bench::Flags>),
     /// Compare two reports, and fail where one got worse.
     Compare(cmd::compare::Flags),
     /// Replay a measured run and say how far the simulation is from it.
@@ -37,6 +42,7 @@ enum Verb {
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Replay(flags) => cmd::replay::run(*flags),
+        Verb::Bench(flags) => cmd::bench::run(*flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
         Verb::Validate(flags) => cmd::validate::run(&flags),
         Verb::Profile(flags) => cmd::profile::run(&flags),

@@ -23,8 +23,8 @@ pub(crate) fn complain(text: &str) {
 }
 
 /// The file a report goes to: `given`, a timestamped name inside it if it is a directory, or that name here.
-pub(crate) fn report_path(given: Option<&Path>) -> PathBuf {
-    let stamped = || format!("wavetank_replay_report_{}.json", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"));
+pub(crate) fn report_path(given: Option<&Path>, kind: &str) -> PathBuf {
+    let stamped = || format!("{kind}_{}.json", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"));
     match given {
         None => PathBuf::from(stamped()),
         Some(path) if path.is_dir() => path.join(stamped()),

@@ -6,6 +6,7 @@ use wavetank_sim::{engines, queues, routers, timing};
 use wavetank_store::{backends, wrappers};
 use wavetank_trace::{calls, requests};
 
+use crate::bench::{bench_abouts, bench_models};
 use crate::{engine_args, router_args, sglang_args};
 
 /// A table of choices by its name.
@@ -37,8 +38,14 @@ fn rows<T: Described>(table: &[T]) -> Vec<Choice> {
     table.iter().map(|row| Choice { name: row.name(), about: row.about() }).collect()
 }
 
+/// Those of the simulation, and the keys of the storage benchmark.
 fn model_rows() -> Vec<Choice> {
-    models().iter().map(|model| Choice { name: &model.name, about: model.about() }).collect()
+    let simulated = models().iter().map(|model| Choice { name: &model.name, about: model.about() });
+    let keys = bench_models().iter().zip(bench_abouts());
+    let keys = keys.map(|(model, about)| Choice { name: &model.name, about });
+    let mut rows: Vec<Choice> = simulated.chain(keys).collect();
+    rows.sort_by_key(|row| row.name);
+    rows
 }
 
 fn gpu_rows() -> Vec<Choice> {
@@ -62,7 +69,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "eviction", about: "who leaves a full tier first", rows: || rows(eviction::ALL) },
     Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
     Kind { name: "gpus", about: "gpu in the engine arguments and of roofline", rows: gpu_rows },
-    Kind { name: "models", about: "model in the engine arguments", rows: model_rows },
+    Kind { name: "models", about: "model in the engine arguments, and --model of bench", rows: model_rows },
     Kind {
         name: "profiles",
         about: "--timing grid:NAME, or kernels:NAME where -v says kernels",

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use wavetank::Result;
 use wavetank::catalog::{self, Kind};
+use wavetank::{Error, Result, memory_table};
 
 use crate::output;
 
@@ -16,9 +16,21 @@ pub(crate) struct Flags {
     /// Say what each choice does.
     #[arg(short, long)]
     verbose: bool,
+    /// With models: how much memory a context of so many tokens takes.
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    context: Option<u64>,
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+    if let Some(tokens) = flags.context {
+        if flags.kind.as_deref() != Some("models") {
+            return Err(Error::usage("goes with models only")
+                .at("--context")
+                .hint("wavetank list models --context 8192"));
+        }
+        output::say(&memory_table(tokens))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let kinds: Vec<&Kind> = match &flags.kind {
         Some(name) => vec![catalog::kind(name)?],
         None => catalog::KINDS.iter().collect(),

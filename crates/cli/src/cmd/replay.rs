@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use clap::Args;
 use wavetank::{Error, Observer, Plan, ReplayArgs, Replayed, Result, replay, replay_seeds, timing_note};
 use wavetank_report::render;
 
 use super::replay_flags::ReplayFlags;
+use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 
@@ -36,9 +37,6 @@ pub(crate) struct Flags {
     verbose: bool,
 }
 
-/// The exit code after Ctrl-C, as shells have it.
-const INTERRUPTED: u8 = 130;
-
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let typed: ReplayArgs = flags.what.into();
     let plan = match &flags.plan {
@@ -50,7 +48,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         Some(path) => Plan::read(path)?,
         None => Plan::of(&typed)?,
     };
-    let report = output::report_path(flags.report_json.as_deref());
+    let report = output::report_path(flags.report_json.as_deref(), "wavetank_replay_report");
     let trace = plan.trace_path().map(|path| ("the trace", path));
     let records_to = flags.per_request_jsonl.as_deref().map(|path| ("--per-request-jsonl", path));
     let files: Vec<_> =
@@ -78,34 +76,6 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         output::write(&path, |out| records.write(out))?;
     }
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
-}
-
-/// Ctrl-C: the first ends the run with what it has, the second, or one before there is anything, the process.
-struct Interrupt {
-    raised: Arc<AtomicBool>,
-    loaded: Arc<AtomicBool>,
-}
-
-impl Interrupt {
-    fn watch() -> Result<Self> {
-        let (raised, loaded) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-        let (raise, is_loaded) = (Arc::clone(&raised), Arc::clone(&loaded));
-        let handler = move || {
-            if raise.swap(true, Ordering::Relaxed) || !is_loaded.load(Ordering::Relaxed) {
-                output::complain("interrupted: nothing was written");
-                leave();
-            }
-            output::complain("interrupted: writing what there is");
-        };
-        ctrlc::set_handler(handler)
-            .map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
-        Ok(Self { raised, loaded })
-    }
-}
-
-#[expect(clippy::exit, reason = "a blocked read cannot be ended otherwise, and there is nothing to lose")]
-fn leave() {
-    std::process::exit(INTERRUPTED.into());
 }
 
 /// Warnings, and how the simulation was done.

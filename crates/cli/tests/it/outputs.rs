@@ -271,6 +271,20 @@ fn lists() {
     assert_eq!(sandbox.names_in(""), [""; 0]);
 }
 
+/// The product text's table of memory per user, and `--context` where it means nothing.
+#[test]
+fn memory_of_a_context() {
+    let sandbox = Sandbox::empty();
+    let table = sandbox.run("list models --context 8192");
+    assert_eq!((table.code, table.stderr.as_str()), (Some(0), ""));
+    assert_snapshot!(table.stdout);
+    for line in ["list --context 8192", "list gpus --context 8192"] {
+        let refused = sandbox.run(line);
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{line}");
+        assert!(refused.stderr.starts_with("error: --context: goes with models only"), "{}", refused.stderr);
+    }
+}
+
 #[test]
 fn output_never_overwrites_the_trace_or_other_output() {
     let sandbox = Sandbox::with_trace(&[GOOD_ROW]);

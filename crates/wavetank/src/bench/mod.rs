@@ -1,8 +1,9 @@
-//! From what the user typed for a storage benchmark to its plan.
+//! From what the user typed for a storage benchmark to its plan, and from the plan to the report.
 //!
 //! `args` is what was typed, `config` the YAML file, `model` the models; `draft` and the files it names put
 //! them together and collect everything that is wrong; [`BenchPlan`] is the result, the same for a benchmark
-//! that is run again.
+//! that is run again. `run` takes it to a report: `dataset` reads recordings, `trials` compares runs, `warn` says
+//! what to know before using the numbers.
 
 mod args;
 mod check;
@@ -18,12 +19,17 @@ mod model;
 mod place;
 mod plan;
 mod run;
+mod sheet;
+#[cfg(test)]
+mod testing;
 mod tiers;
 mod trials;
 mod validation;
 mod warn;
 
 pub use args::{BenchArgs, GenerationMode, GpuTier, Profile, ReadPolicy, Tokenizer, choice};
+pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
 pub use plan::{BenchPlan, DatasetPlan, Thresholds};
 pub use run::{BenchObserver, Benched, bench};
+pub use sheet::run_parameters;

@@ -230,6 +230,18 @@ pub fn bench_models() -> &'static [ModelPlan] {
     MODELS.get_or_init(|| TABLE.lines().skip(1).map(ModelPlan::of_row).collect())
 }
 
+/// One line for `wavetank list` of each of them.
+pub(crate) fn bench_abouts() -> &'static [String] {
+    static ABOUTS: OnceLock<Vec<String>> = OnceLock::new();
+    ABOUTS.get_or_init(|| {
+        let about = |model: &ModelPlan| {
+            let ModelPlan { layers, bytes_per_token, .. } = model;
+            format!("of bench only: {layers} layers, {bytes_per_token} bytes of KV per token in float16")
+        };
+        bench_models().iter().map(about).collect()
+    })
+}
+
 fn built_in(name: &str) -> Option<&'static ModelPlan> {
     bench_models().iter().find(|model| model.name == name)
 }

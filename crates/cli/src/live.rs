@@ -1,0 +1,85 @@
+//! How a benchmark goes, in one line that is written over; without a terminal, a line now and then.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use wavetank::{BenchWatch, Pulse};
+
+use crate::output;
+
+/// Between two lines where there is no terminal.
+const SELDOM: Duration = Duration::from_secs(30);
+
+/// Shows how a benchmark goes.
+pub(crate) struct Live {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    next: Instant,
+    trial: Arc<AtomicU32>,
+    trials: u32,
+}
+
+impl Live {
+    /// Starts showing, unless it has to be `quiet`.
+    pub(crate) fn start(quiet: bool, trials: u32) -> Self {
+        let shows = !quiet && std::io::stderr().is_terminal();
+        let bar = shows.then(|| {
+            let style = ProgressStyle::with_template("{msg}").expect("the template is well formed");
+            ProgressBar::new_spinner().with_style(style)
+        });
+        Self { bar, quiet, next: Instant::now() + SELDOM, trial: Arc::default(), trials }
+    }
+
+    /// Where the number of the trial goes.
+    pub(crate) fn trials(&self) -> Arc<AtomicU32> {
+        Arc::clone(&self.trial)
+    }
+
+    fn line(&self, pulse: &Pulse) -> String {
+        let trial = match self.trials {
+            1 => String::new(),
+            trials => format!("trial {}/{trials}  ", self.trial.load(Ordering::Relaxed)),
+        };
+        let warming = if pulse.warming { " (warming up)" } else { "" };
+        let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+        let fill = pulse.fill.iter().map(|(role, bytes, capacity)| match capacity {
+            Some(capacity) => format!("{} {:.1}/{:.1} GiB", role.name(), gib(*bytes), gib(*capacity)),
+            None => format!("{} {:.1} GiB", role.name(), gib(*bytes)),
+        });
+        format!(
+            "{trial}{:.0}/{:.0} s{warming}  {} users  {} requests  {:.0} tok/s  P95 {:.0} ms  {} waiting  {}",
+            pulse.at.as_seconds(),
+            pulse.of.as_seconds(),
+            pulse.users,
+            pulse.served,
+            pulse.tokens_per_second,
+            pulse.p95_ms,
+            pulse.queued,
+            fill.collect::<Vec<_>>().join("  ")
+        )
+    }
+}
+
+impl BenchWatch for Live {
+    fn pulse(&mut self, pulse: &Pulse) {
+        match &self.bar {
+            Some(bar) => bar.set_message(self.line(pulse)),
+            None if !self.quiet && Instant::now() >= self.next => {
+                self.next = Instant::now() + SELDOM;
+                output::complain(&self.line(pulse));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
