@@ -164,6 +164,8 @@ fn document(path: &Path, place: &str) -> Result<Node> {
     serde_saphyr::from_str(&text).map_err(|error| {
         let error = error.without_snippet();
         let line = error.location().map(|location| format!(":{}", location.line())).unwrap_or_default();
-        Error::input(format!("not YAML: {error}")).at(format!("{place}{line}"))
+        // What only a programmer can set.
+        let text = error.to_string().replace(", set DuplicateKeyPolicy in Options if acceptable", "");
+        Error::input(format!("not YAML: {text}")).at(format!("{place}{line}"))
     })
 }
