@@ -71,7 +71,11 @@ fn run(run: &Plan, findings: &mut Findings) {
         findings.within("autoscaler.scale_up_factor", scaling.up_factor, 1.0, 100.0);
         findings.within("autoscaler.scale_down_factor", scaling.down_factor, 0.01, 1.0);
         let [least, most] = [scaling.users_min, scaling.users_max].map(u64::from);
-        findings.count("--num-users", run.users.into(), least.max(1), most);
+        if least > most {
+            findings.wrong("autoscaler.min_users", "must not be above autoscaler.max_users");
+        } else if run.users > 0 {
+            findings.count("--num-users with autoscaling", run.users.into(), least, most);
+        }
     }
     let room = run.rules.room;
     findings.within("eviction.target_usage_ratio", room.target_share, 0.0, 1.0);

@@ -2,7 +2,7 @@
 
 use wavetank_bench::{Ageing, Feed, Habits, Mix, Pace, Persona, Plan, Reads, Role, Scaling, Time};
 use wavetank_cache::Rules;
-use wavetank_model::Nanos;
+use wavetank_model::{Error, Nanos};
 
 use super::args::{BenchArgs, GenerationMode, ReadPolicy};
 use super::config::Config;
@@ -117,8 +117,9 @@ impl<'a> Draft<'a> {
 
     /// The model, split over its GPUs.
     fn model(&mut self) -> Option<ModelPlan> {
+        let file = self.args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         for error in model::unsound(&self.config.models) {
-            self.findings.note(&error);
+            self.findings.note(&Error::usage(error.to_string()).at(file.as_str()));
         }
         let gpus = self.findings.count("--num-gpus", self.args.num_gpus.unwrap_or(1).into(), 1, 1024);
         let ranks = u64::from(self.args.tensor_parallel.unwrap_or(1));
@@ -254,7 +255,8 @@ impl<'a> Draft<'a> {
     }
 
     fn ageing(&mut self) -> Ageing {
-        let Some(seconds) = self.args.aging else { return Ageing::Never };
+        let typed = self.args.aging.filter(|seconds| *seconds != 0.0);
+        let Some(seconds) = typed else { return Ageing::Never };
         Ageing::Every(Nanos::from_seconds(self.findings.within("--aging", seconds, 1e-6, 86_400.0)))
     }
 

@@ -9,6 +9,8 @@ use wavetank_store::backends::{DeviceMemory, device_memory};
 pub(super) struct Machine {
     /// Its processor cores.
     pub(super) cores: u32,
+    /// Its main memory, where that is known.
+    pub(super) memory_bytes: Option<u64>,
     /// The memory of one of its GPUs, or what is missing.
     pub(super) gpu: fn(u32) -> Result<DeviceMemory>,
 }
@@ -17,6 +19,14 @@ impl Machine {
     /// This one.
     pub(super) fn here() -> Self {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        Self { cores, gpu: device_memory }
+        Self { cores, memory_bytes: memory_bytes(), gpu: device_memory }
     }
+}
+
+/// As the kernel says: a line `MemTotal: 16384 kB`.
+fn memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kilobytes.checked_mul(1024)
 }

@@ -236,7 +236,7 @@ pub(crate) fn bench_abouts() -> &'static [String] {
     ABOUTS.get_or_init(|| {
         let about = |model: &ModelPlan| {
             let ModelPlan { layers, bytes_per_token, .. } = model;
-            format!("of bench only: {layers} layers, {bytes_per_token} bytes of KV per token in float16")
+            format!("for bench: {layers} layers, {bytes_per_token} bytes of KV per token in float16")
         };
         bench_models().iter().map(about).collect()
     })

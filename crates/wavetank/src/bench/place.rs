@@ -71,8 +71,8 @@ fn forbidden(path: &Path) -> Option<&'static str> {
     is_secret.then_some("holds secrets")
 }
 
-/// The files that `pattern` names: a file, what matches `*` and `?` in its last part, or, with an `extension`,
-/// all of a directory that have it; sorted.
+/// The files that `pattern` names, sorted: a file, what matches `*` and `?` in its last part, or, with an
+/// `extension`, all of a directory that have it.
 pub(super) fn files(flag: &str, pattern: &str, extension: Option<&str>) -> Result<Vec<String>> {
     let wrong = |what: String| Error::usage(what).at(flag);
     let path = Path::new(pattern);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use wavetank_bench::{TierPlan, TierRole};
+use wavetank_cache::eviction;
 use wavetank_model::{Error, Result};
 use wavetank_store::backend::Location;
 use wavetank_store::backends::{self, DeviceMemory, Entry};
@@ -22,6 +23,10 @@ const NULL: &str = "null";
 impl Draft<'_> {
     /// The tiers, fastest first, and whether the last one's directory is made for the run.
     pub(super) fn tiers(&mut self, memory: Memory) -> (Vec<TierPlan>, bool) {
+        if let Some(name) = &self.args.eviction {
+            self.findings.take(eviction::policy(name).map_err(|error| error.at("--eviction")));
+        }
+        self.check_memory(memory.cpu_gb);
         let gpu = self.gpu(memory.gpu_gb);
         let cpu = (memory.cpu_gb > 0.0).then(|| {
             let backend = if self.is_logged() { NULL } else { "memory" };
@@ -29,6 +34,17 @@ impl Draft<'_> {
         });
         let (storage, is_temporary) = self.storage(memory.storage_gb);
         (gpu.into_iter().chain(cpu).chain([storage]).collect(), is_temporary)
+    }
+
+    /// Main memory that is not there is no error: it is taken as entries come, and few may come.
+    fn check_memory(&mut self, gigabytes: f64) {
+        let bytes = gib(gigabytes);
+        if let Some(there) = self.machine.memory_bytes.filter(|there| *there < bytes && !self.is_logged()) {
+            let there = there as f64 / gib(1.0) as f64;
+            self.warn(format!(
+                "--cpu-mem-gb {gigabytes} is more than this machine's {there:.1} GiB of memory"
+            ));
+        }
     }
 
     /// Whether operations are only logged: no tier holds bytes.
@@ -138,7 +154,8 @@ impl Draft<'_> {
         let options = self.backend_options(entry);
         let (location, is_temporary) = self.location(entry);
         let mut tier = TierPlan { location, options, ..tier };
-        if asked.is_none() && entry.caps.location == Location::Directory {
+        let is_placed = is_temporary || !tier.location.is_empty();
+        if asked.is_none() && is_placed && entry.caps.location == Location::Directory {
             let folder = if is_temporary { std::env::temp_dir() } else { tier.location.clone().into() };
             let free = place::free_bytes(&folder).map_err(|error| error.at("--cache-dir"));
             tier.capacity_bytes = self.findings.take(free).map(|free| free / 100 * STORAGE_PERCENT);

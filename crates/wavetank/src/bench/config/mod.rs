@@ -11,7 +11,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use wavetank_bench::{ClassShare, Documents, Persona, Popularity, ScaleMode, Scaling, Target, Template};
+use wavetank_bench::{ClassShare, Documents, Persona, ScaleMode, Scaling, Target, Template};
 use wavetank_cache::Room;
 use wavetank_model::{Class, Error, Result};
 
@@ -80,7 +80,6 @@ pub(super) struct LimitKeys {
 
 impl Default for Config {
     fn default() -> Self {
-        let documents = Documents { popularity: Popularity::Zipfian, ..Documents::default() };
         Self {
             templates: Persona::ALL.map(Persona::template),
             seconds_per_token: [0.0, 0.002, 0.030],
@@ -92,7 +91,7 @@ impl Default for Config {
             prompts_max: 1000,
             prompt_probability: 0.2,
             rag: RagKeys {
-                documents,
+                documents: Documents::default(),
                 documents_max: 0,
                 large_tokens: [1024, 4096],
                 small_tokens: [4000, 12_000],
@@ -164,6 +163,8 @@ fn document(path: &Path, place: &str) -> Result<Node> {
     serde_saphyr::from_str(&text).map_err(|error| {
         let error = error.without_snippet();
         let line = error.location().map(|location| format!(":{}", location.line())).unwrap_or_default();
-        Error::input(format!("not YAML: {error}")).at(format!("{place}{line}"))
+        // What only a programmer can set.
+        let text = error.to_string().replace(", set DuplicateKeyPolicy in Options if acceptable", "");
+        Error::input(format!("not YAML: {text}")).at(format!("{place}{line}"))
     })
 }
