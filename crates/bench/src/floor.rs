@@ -40,6 +40,7 @@ pub(crate) struct Floor<'a> {
     came: u64,
     /// Requests being worked on.
     working: u64,
+    users: u32,
     workers: u32,
     /// Entries being written.
     allocs: u32,
@@ -86,6 +87,7 @@ impl<'a> Floor<'a> {
             ended: None,
             came: 0,
             working: 0,
+            users: plan.users,
             workers: plan.users.min(plan.workers_max),
             allocs: 0,
             scaler: plan.scaling.map(|scaling| Scaler::new(scaling, plan.users)),
@@ -274,6 +276,7 @@ impl<'a> Floor<'a> {
             self.close(now, Ended::PeakFound);
         } else if action != Action::Hold {
             self.source.resize(users, now);
+            self.users = users;
             self.workers = users.min(self.plan.workers_max);
         }
     }
@@ -294,7 +297,7 @@ impl<'a> Floor<'a> {
             tokens_per_second: self.pulse.tokens as f64 / now.as_seconds().max(1e-9),
             p95_ms: self.pulse.latency.value_at_quantile(0.95) as f64 / 1e6,
             queued: self.queue.len() as u64,
-            users: self.scaler.as_ref().map_or(self.plan.users, |_| self.workers),
+            users: self.users,
             fill,
         };
         self.observer.watch.pulse(&pulse);

@@ -26,8 +26,7 @@ mod verdict;
 pub use args::ReplayArgs;
 pub use bench::{
     AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, DatasetPlan, Dtype, GenerationMode, GpuTier,
-    ModelPlan, Profile, ReadPolicy, Thresholds, Tokenizer, bench, bench_models, choice, memory_table,
-    run_parameters,
+    ModelPlan, ReadPolicy, Tokenizer, bench, bench_models, choice, memory_table, run_parameters,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use wavetank::{
-    BenchArgs, BenchLoad, GenerationMode, GpuTier, Profile, Promotion, ReadPolicy, ScaleMode, Tokenizer,
-    WritePolicy, choice,
+    BenchArgs, BenchLoad, GenerationMode, GpuTier, Promotion, ReadPolicy, ScaleMode, Tokenizer, WritePolicy,
+    choice,
 };
+use wavetank_report::storage::Profile;
 
 /// Everything a plan is made from. Defaults are applied when the plan is made, so that a flag that was not
 /// typed can be told from one that was.
@@ -212,6 +213,9 @@ struct RecordingsFlags {
     /// A row of `wavetank list formats`.
     #[arg(long, value_name = "NAME")]
     trace_format: Option<String>,
+    /// Tokens per hash id of --trace, where it has ids [default: 512].
+    #[arg(long, value_name = "TOKENS")]
+    trace_block_size: Option<u32>,
     /// Divide recorded times; 0 is each request after the answer before [default: 1].
     #[arg(long, value_name = "RATIO")]
     trace_speedup: Option<f64>,
@@ -396,6 +400,7 @@ impl RecordingsFlags {
         args.burst_trace_path = self.burst_trace_path;
         args.trace = self.trace;
         args.trace_format = self.trace_format;
+        args.trace_block_size = self.trace_block_size;
         args.trace_speedup = self.trace_speedup;
         args.replay_cycles = self.replay_cycles;
         args.request_rate = self.request_rate;

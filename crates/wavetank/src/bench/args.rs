@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wavetank_bench::{Load, ScaleMode};
 use wavetank_cache::{Promotion, WritePolicy};
+use wavetank_report::storage::Profile;
 
 /// The flags of `wavetank bench` that make the plan, by their names; `None` and `false` were not typed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,6 +58,7 @@ pub struct BenchArgs {
     pub scale_interval: Option<f64>,
     pub trace: Option<String>,
     pub trace_format: Option<String>,
+    pub trace_block_size: Option<u32>,
     pub dataset_path: Option<String>,
     pub max_conversations: Option<u64>,
     pub tokenizer: Option<Tokenizer>,
@@ -136,17 +138,6 @@ pub enum Tokenizer {
     Tiktoken,
     /// By its characters.
     Characters,
-}
-
-/// What a run has to be good at to pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Profile {
-    /// Latency and hits.
-    #[default]
-    Latency,
-    /// Bandwidth.
-    Throughput,
 }
 
 /// The choice that `word` names, for a parser of flags; an error lists the words there are.

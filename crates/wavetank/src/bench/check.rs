@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wavetank_bench::{Arrivals, Feed, Plan, Template, TierPlan, TierRole};
+use wavetank_bench::{Arrivals, Feed, Plan, Template, TierPlan, TierRole, Time};
 use wavetank_cache::eviction::{self, Settings};
 use wavetank_model::{Nanos, Result};
 use wavetank_store::backend::Location;
@@ -23,16 +23,19 @@ pub(super) fn plan(plan: &BenchPlan, findings: &mut Findings) {
     }
     findings.count("--trials", plan.trials.into(), 1, 1000);
     findings.within("--trials-ci", plan.trials_ci, 0.0, 100.0);
-    let limits = &plan.thresholds;
+    let limits = &plan.criteria;
     for (name, limit) in [
-        ("--pass-read-p95-ms", limits.read_p95_ms),
-        ("--pass-write-p95-ms", limits.write_p95_ms),
+        ("--pass-read-p95-ms", limits.storage_read_p95_ms),
+        ("--pass-write-p95-ms", limits.storage_write_p95_ms),
         ("--pass-cpu-p95-ms", limits.cpu_p95_ms),
         ("--pass-hit-rate", limits.hit_rate),
-        ("--pass-read-gbps", limits.read_gbps),
-        ("--pass-write-gbps", limits.write_gbps),
+        ("--pass-read-gbps", limits.read_bandwidth_gbps),
+        ("--pass-write-gbps", limits.write_bandwidth_gbps),
     ] {
         findings.within(name, limit, 0.0, f64::INFINITY);
+    }
+    if plan.run.time == Time::Virtual && plan.run.io_threads != 1 {
+        findings.wrong("io_threads", "must be 1 on a virtual clock");
     }
     let recorded = matches!(plan.run.feed, Feed::Recording { .. });
     if recorded != plan.dataset.is_some() {

@@ -9,9 +9,6 @@ use wavetank_trace::{Input, Options, Starts};
 use super::args::Tokenizer;
 use super::plan::{BenchPlan, DatasetPlan};
 
-/// Tokens per hash id in the public Mooncake traces.
-const TOKENS_PER_ID: u32 = 512;
-
 /// What was read, and what its reader has to say.
 pub(super) struct Dataset {
     pub(super) recording: Recording,
@@ -31,7 +28,7 @@ fn options(plan: &BenchPlan, dataset: &DatasetPlan) -> Options {
     let timed = matches!(plan.run.feed, Feed::Recording { arrivals: Arrivals::Recorded { .. }, .. });
     let defaults = ShareGpt::default();
     Options {
-        tokens_per_id: TOKENS_PER_ID,
+        tokens_per_id: dataset.tokens_per_id,
         clamp_input: false,
         // The speed-up is applied when the recording is played.
         starts: if timed { Starts::Scheduled { speedup: 1.0 } } else { Starts::Ignored },

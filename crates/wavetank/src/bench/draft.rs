@@ -3,13 +3,14 @@
 use wavetank_bench::{Ageing, Feed, Habits, Mix, Pace, Persona, Plan, Reads, Role, Scaling, Time};
 use wavetank_cache::Rules;
 use wavetank_model::{Error, Nanos};
+use wavetank_report::storage::Criteria;
 
 use super::args::{BenchArgs, GenerationMode, ReadPolicy};
 use super::config::Config;
 use super::findings::Findings;
 use super::machine::Machine;
 use super::model::{self, ModelPlan};
-use super::plan::{BenchPlan, Thresholds};
+use super::plan::BenchPlan;
 
 /// What a plan is made from and what was found on the way.
 pub(super) struct Draft<'a> {
@@ -63,7 +64,7 @@ impl<'a> Draft<'a> {
         self.refuse_later();
         let model = self.model();
         let generation_mode = args.generation_mode.unwrap_or_default();
-        let thresholds = self.thresholds();
+        let criteria = self.criteria();
         let trials = self.findings.count("--trials", args.trials.unwrap_or(1).into(), 1, 1000) as u32;
         let trials_ci = self.findings.within("--trials-ci", args.trials_ci.unwrap_or(2.0), 0.0, 100.0);
         let memory = self.memory();
@@ -93,7 +94,7 @@ impl<'a> Draft<'a> {
             run,
             dataset,
             profile: args.performance_profile.unwrap_or_default(),
-            thresholds,
+            criteria,
             trials,
             trials_ci,
             strict: args.strict,
@@ -169,7 +170,9 @@ impl<'a> Draft<'a> {
         let role = self.role();
         let prepared = if role == Role::Decode { users.saturating_mul(PREPARED_PER_USER) } else { 0 };
         let cores = self.machine.cores;
+        // On a virtual clock one operation is under way at a time.
         let threads = args.io_threads.unwrap_or((cores / 4).clamp(1, 8));
+        let threads = if time == Time::Virtual { 1 } else { threads };
         let precondition_depth = args.precondition_threads.filter(|threads| *threads > 0).unwrap_or(cores);
         Plan {
             seed: args.seed.unwrap_or(SEED),
@@ -321,19 +324,39 @@ impl<'a> Draft<'a> {
         Some(scaling)
     }
 
-    fn thresholds(&mut self) -> Thresholds {
-        let (args, usual) = (self.args, Thresholds::default());
+    fn criteria(&mut self) -> Criteria {
+        let (args, usual) = (self.args, Criteria::default());
         let mut most = |flag: &str, typed: Option<f64>, usual: f64, most: f64| {
             self.findings.within(flag, typed.unwrap_or(usual), 0.0, most)
         };
         let no_limit = f64::INFINITY;
-        Thresholds {
-            read_p95_ms: most("--pass-read-p95-ms", args.pass_read_p95_ms, usual.read_p95_ms, no_limit),
-            write_p95_ms: most("--pass-write-p95-ms", args.pass_write_p95_ms, usual.write_p95_ms, no_limit),
+        Criteria {
+            storage_read_p95_ms: most(
+                "--pass-read-p95-ms",
+                args.pass_read_p95_ms,
+                usual.storage_read_p95_ms,
+                no_limit,
+            ),
+            storage_write_p95_ms: most(
+                "--pass-write-p95-ms",
+                args.pass_write_p95_ms,
+                usual.storage_write_p95_ms,
+                no_limit,
+            ),
             cpu_p95_ms: most("--pass-cpu-p95-ms", args.pass_cpu_p95_ms, usual.cpu_p95_ms, no_limit),
             hit_rate: most("--pass-hit-rate", args.pass_hit_rate, usual.hit_rate, 1.0),
-            read_gbps: most("--pass-read-gbps", args.pass_read_gbps, usual.read_gbps, no_limit),
-            write_gbps: most("--pass-write-gbps", args.pass_write_gbps, usual.write_gbps, no_limit),
+            read_bandwidth_gbps: most(
+                "--pass-read-gbps",
+                args.pass_read_gbps,
+                usual.read_bandwidth_gbps,
+                no_limit,
+            ),
+            write_bandwidth_gbps: most(
+                "--pass-write-gbps",
+                args.pass_write_gbps,
+                usual.write_bandwidth_gbps,
+                no_limit,
+            ),
         }
     }
 

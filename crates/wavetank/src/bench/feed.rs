@@ -12,6 +12,8 @@ use super::plan::DatasetPlan;
 pub(super) const SHAREGPT: &str = "sharegpt";
 /// Requests with times and lengths.
 pub(super) const BURSTGPT: &str = "burstgpt";
+/// Tokens per hash id in the public Mooncake traces.
+const TOKENS_PER_ID: u32 = 512;
 const BURST_PATH: &str = "BurstGPT/data/BurstGPT_1.csv";
 const CONVERSATIONS: u64 = 500;
 /// Requests per second that no machine serves.
@@ -52,6 +54,7 @@ impl Draft<'_> {
             format,
             tokenizer: args.tokenizer.unwrap_or_default(),
             chars_per_token: keys.chars_per_token,
+            tokens_per_id: args.trace_block_size.unwrap_or(TOKENS_PER_ID).max(1),
             max_conversations: limited.then_some(conversations),
             context_tokens_max: is_text.then_some(keys.context_tokens_max),
             generate_tokens_max: is_text.then_some(keys.generate_tokens_max),
@@ -87,10 +90,8 @@ impl Draft<'_> {
             self.findings.wrong("--trace", "needs --trace-format — hint: see `wavetank list formats`");
             return None;
         };
-        if ![SHAREGPT, BURSTGPT].contains(&format.as_str()) {
-            let row = find("trace format", requests::ALL, format);
-            self.findings.take(row.map_err(|error| error.at("--trace-format")))?;
-        }
+        let row = find("trace format", requests::ALL, format);
+        self.findings.take(row.map_err(|error| error.at("--trace-format")))?;
         source("--trace", path, format)
     }
 }

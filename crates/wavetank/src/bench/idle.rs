@@ -5,7 +5,9 @@ use wavetank_cache::{Promotion, WritePolicy};
 use wavetank_store::backend::Location;
 use wavetank_store::backends;
 
-use super::args::{GpuTier, Profile};
+use wavetank_report::storage::Profile;
+
+use super::args::GpuTier;
 use super::draft::Draft;
 use super::feed::SHAREGPT;
 use super::plan::DatasetPlan;
@@ -45,6 +47,11 @@ impl Draft<'_> {
             (args.replay_cycles.is_some_and(|n| n > 0) && !played, "--replay-cycles", none),
             (args.max_conversations.is_some() && !played, "--max-conversations", none),
             (args.trace_format.is_some() && args.trace.is_none(), "--trace-format", "there is no --trace"),
+            (
+                args.trace_block_size.is_some() && args.trace.is_none(),
+                "--trace-block-size",
+                "there is no --trace",
+            ),
             (args.tokenizer.is_some() && !has_text, "--tokenizer", "there are no texts to count"),
             (
                 args.burst_trace_path.is_some() && !args.use_burst_trace,

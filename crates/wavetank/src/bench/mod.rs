@@ -27,9 +27,9 @@ mod trials;
 mod validation;
 mod warn;
 
-pub use args::{BenchArgs, GenerationMode, GpuTier, Profile, ReadPolicy, Tokenizer, choice};
+pub use args::{BenchArgs, GenerationMode, GpuTier, ReadPolicy, Tokenizer, choice};
 pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
-pub use plan::{BenchPlan, DatasetPlan, Thresholds};
+pub use plan::{BenchPlan, DatasetPlan};
 pub use run::{BenchObserver, Benched, bench};
 pub use sheet::run_parameters;

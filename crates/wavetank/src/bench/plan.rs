@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wavetank_model::{Error, Result};
+use wavetank_report::storage::{Criteria, Profile};
 
-use super::args::{BenchArgs, GenerationMode, Profile, Tokenizer};
+use super::args::{BenchArgs, GenerationMode, Tokenizer};
 use super::check;
 use super::draft::Draft;
 use super::findings::Findings;
@@ -28,7 +29,7 @@ pub struct BenchPlan {
     /// What it has to be good at.
     pub profile: Profile,
     /// What is good enough.
-    pub thresholds: Thresholds,
+    pub criteria: Criteria,
     /// How often it is run, at most.
     pub trials: u32,
     /// Trials end when the confidence interval of the median is this tight, in percent of it; 0 is never.
@@ -66,44 +67,14 @@ pub struct DatasetPlan {
     pub tokenizer: Tokenizer,
     /// Where characters are counted, how many make a token.
     pub chars_per_token: f64,
+    /// Where blocks are named by ids, how many tokens an id stands for.
+    pub tokens_per_id: u32,
     /// Only so many conversations are played; all of them when absent.
     pub max_conversations: Option<u64>,
     /// Longer prompts are cut; not at all when absent.
     pub context_tokens_max: Option<u32>,
     /// Longer answers are cut; not at all when absent.
     pub generate_tokens_max: Option<u32>,
-}
-
-/// What is good enough to pass.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Thresholds {
-    /// P95 of reads at the storage device has to be below.
-    pub read_p95_ms: f64,
-    /// P95 of writes at the storage device has to be below.
-    pub write_p95_ms: f64,
-    /// P95 of reads and writes in main memory has to be below.
-    pub cpu_p95_ms: f64,
-    /// The share of lookups that hit has to be above.
-    pub hit_rate: f64,
-    /// GiB/s read from storage have to be above.
-    pub read_gbps: f64,
-    /// GiB/s written to storage have to be above.
-    pub write_gbps: f64,
-}
-
-impl Default for Thresholds {
-    /// The reference's (spec/kv-bench.md 15).
-    fn default() -> Self {
-        Self {
-            read_p95_ms: 200.0,
-            write_p95_ms: 500.0,
-            cpu_p95_ms: 150.0,
-            hit_rate: 0.3,
-            read_gbps: 0.0,
-            write_gbps: 0.0,
-        }
-    }
 }
 
 /// What precedes everything that is wrong.

@@ -7,10 +7,9 @@ use serde_json::{Map, Value, json};
 use wavetank_bench::{Ended, Harness, Observer, Outcome, Watch};
 use wavetank_model::{Error, Result};
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::{AtEnd, ClassTarget, Criteria, Setting, TierRole, TierUse};
+use wavetank_report::storage::{AtEnd, ClassTarget, Setting, TierRole, TierUse};
 use wavetank_report::{Storage, StorageSummary};
 
-use super::args::Profile;
 use super::dataset::{self, Dataset};
 use super::iolog::IoLog;
 use super::plan::BenchPlan;
@@ -143,18 +142,8 @@ fn setting(plan: &BenchPlan) -> Setting {
         cpu_mem_bytes: (plan.cpu_mem_gb * wavetank_report::storage::GIB) as u64,
         generation_ns_per_token: run.pace.0.0,
         seed: run.seed,
-        profile: match plan.profile {
-            Profile::Latency => wavetank_report::storage::Profile::Latency,
-            Profile::Throughput => wavetank_report::storage::Profile::Throughput,
-        },
-        criteria: Criteria {
-            storage_write_p95_ms: plan.thresholds.write_p95_ms,
-            storage_read_p95_ms: plan.thresholds.read_p95_ms,
-            cpu_p95_ms: plan.thresholds.cpu_p95_ms,
-            hit_rate: plan.thresholds.hit_rate,
-            read_bandwidth_gbps: plan.thresholds.read_gbps,
-            write_bandwidth_gbps: plan.thresholds.write_gbps,
-        },
+        profile: plan.profile,
+        criteria: plan.criteria,
     }
 }
 

@@ -20,6 +20,11 @@ const STORAGE_PERCENT: u64 = 95;
 /// What the backend of a log of operations is.
 const NULL: &str = "null";
 
+/// A tier whose entries are booked, and their bytes not made.
+fn booked() -> BTreeMap<String, String> {
+    [("moves".to_owned(), "no".to_owned())].into()
+}
+
 impl Draft<'_> {
     /// The tiers, fastest first, and whether the last one's directory is made for the run.
     pub(super) fn tiers(&mut self, memory: Memory) -> (Vec<TierPlan>, bool) {
@@ -59,7 +64,7 @@ impl Draft<'_> {
             location: String::new(),
             capacity_bytes,
             eviction: self.args.eviction.clone().unwrap_or_else(|| "lru".to_owned()),
-            options: BTreeMap::new(),
+            options: if self.is_logged() { booked() } else { BTreeMap::new() },
         }
     }
 
