@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
-use wavetank_bench::{Ended, Harness, Observer, Outcome, Watch};
+use wavetank_bench::{Ended, Harness, LogWriter, Logged, Observer, Outcome, Watch};
 use wavetank_model::{Error, Result};
 use wavetank_report::render::storage as render;
 use wavetank_report::storage::{AtEnd, ClassTarget, Setting, TierRole, TierUse};
@@ -105,10 +105,11 @@ fn run_once(
     }
     let mut sink = Storage::new(&setting(plan));
     let mut log = log.map(IoLog::create).transpose()?;
-    let mut write = |row: &wavetank_bench::Logged| log.as_mut().map_or(Ok(()), |log| log.write(row));
+    let mut write = log.as_mut().map(|log| |row: &Logged| log.write(row));
+    let write = write.as_mut().map(|write| write as &mut LogWriter<'_>);
     let observer = Observer { sink: &mut sink, watch: observed.watch, stop: observed.stop };
     let recording = dataset.map(|dataset| &dataset.recording);
-    let outcome = wavetank_bench::run(&run, recording, observer, Some(&mut write))?;
+    let outcome = wavetank_bench::run(&run, recording, observer, write)?;
     if let Some(log) = log {
         log.finish()?;
     }
