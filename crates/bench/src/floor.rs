@@ -133,6 +133,9 @@ impl<'a> Floor<'a> {
 
     /// When there is something to do next, if nothing else happens.
     pub(crate) fn next_wake(&self) -> Nanos {
+        if self.is_drained() {
+            return Nanos::ZERO;
+        }
         let edge = if self.opened { self.plan.warmup + self.plan.duration } else { self.plan.warmup };
         let arrival = if self.takes_more() { self.source.next_at() } else { None };
         let settled = self.recent.since.0 + (self.recent.next.0 - self.recent.since.0) / 2;
@@ -178,7 +181,7 @@ impl<'a> Floor<'a> {
         self.say(now, BenchFact::Touched(touch));
         match failure {
             Some(error) if error.kind() == io::ErrorKind::StorageFull => {
-                self.close(now, Ended::Failed(format!("the drive is full: {error}")));
+                self.close(now, Ended::Failed(full(self.plan, &error)));
             }
             Some(error) => {
                 self.failures += 1;
@@ -303,6 +306,12 @@ impl<'a> Floor<'a> {
         };
         self.observer.watch.pulse(&pulse);
     }
+}
+
+/// Which drive has no room left.
+pub(crate) fn full(plan: &Plan, error: &io::Error) -> String {
+    let place = plan.tiers.last().map_or("", |tier| tier.location.as_str());
+    format!("the drive is full: {place}: {error}")
 }
 
 /// What a floor stands on.

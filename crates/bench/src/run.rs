@@ -116,19 +116,35 @@ pub fn run<'a>(
 ) -> Result<Outcome> {
     let store = stack::open(plan)?;
     stack::clear(&store)?;
+    let ran = run_on(&store, plan, recording, observer, log);
+    let closed = stack::close(plan, store);
+    let mut outcome = ran?;
+    if let Err(error) = closed {
+        outcome.notes.push(format!("entries of this run could not be removed: {error}"));
+    }
+    Ok(outcome)
+}
+
+fn run_on<'a>(
+    store: &Arc<Store>,
+    plan: &'a Plan,
+    recording: Option<&Recording>,
+    observer: Observer<'a>,
+    log: Option<&'a mut LogWriter<'a>>,
+) -> Result<Outcome> {
     let events = store.listen(EVENTS);
     let mut log = log.map(|write| Log::new(plan, write));
     let library = Library::new(&plan.habits.documents, plan.bytes_per_token, plan.seed);
-    let mut filler = Filler { plan, store: &store, events: &events, log: log.as_mut(), stop: observer.stop };
+    let mut filler = Filler { plan, store, events: &events, log: log.as_mut(), stop: observer.stop };
     let filled = filler.fill(&library)?;
     let source = sources::source(plan, library, recording);
     let lanes = Mutex::new(Vec::new());
     let (kernel, processor) = (KernelIo::now(), kernel::cpu_seconds());
     let clock = Clock::start(plan.time);
-    let ground = Ground { store: Arc::clone(&store), events, observer, log };
+    let ground = Ground { store: Arc::clone(store), events, observer, log };
     let floor = Mutex::new(Floor::new(plan, source, ground));
     let worked = std::thread::scope(|scope| {
-        let work = || work(plan, &clock, &store, &floor, &lanes);
+        let work = || work(plan, &clock, store, &floor, &lanes);
         let others: Vec<_> = (1..plan.io_threads).map(|_| scope.spawn(work)).collect();
         let mine = work();
         others.into_iter().map(|other| other.join().expect("a thread of the run")).fold(mine, Result::and)
@@ -140,7 +156,6 @@ pub fn run<'a>(
     let (ended, scaler, lost_events) = floor.finish(clock.now());
     let (usage, notes) = (store.usage(), store.notes());
     let unremoved = lanes.into_inner().unwrap_or_else(PoisonError::into_inner).iter().sum();
-    stack::close(plan, store)?;
     Ok(Outcome {
         ended: ended.unwrap_or(Ended::Duration),
         filled,
