@@ -44,5 +44,6 @@ pub use request::{Name, Phase, Place, Request, SharedPrompt};
 pub use run::{Ended, Observer, Outcome, Pulse, Unwatched, Watch, run};
 pub use scale::{Action, ScaleMode, ScaleStep, Scaling};
 pub use sources::Recording;
+pub use stack::clean;
 pub use user::{Habits, User};
 pub use worker::{Act, Pace, Reads, Role, Worker};

@@ -1,4 +1,4 @@
-//! A run: the store is opened and filled, users ask, the window opens and closes, and the store is cleaned.
+//! A run: the store is opened, emptied and filled, users ask, the window opens and closes.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -107,17 +107,20 @@ pub struct Outcome {
 /// How many of the store's events may wait to be looked at.
 const EVENTS: usize = 1 << 15;
 
-/// Runs `plan`; a recording is needed where its requests come from one.
-pub fn run<'a>(
-    plan: &'a Plan,
+/// Runs `plan`; a recording is needed where its requests come from one. What is written stays until the next
+/// run, or until [`clean`](crate::clean).
+pub fn run(
+    plan: &Plan,
     recording: Option<&Recording>,
-    observer: Observer<'a>,
-    log: Option<&'a mut LogWriter<'a>>,
+    observer: Observer<'_>,
+    log: Option<&mut LogWriter<'_>>,
 ) -> Result<Outcome> {
+    // All for as long as this function.
+    let observer = Observer { sink: &mut *observer.sink, watch: &mut *observer.watch, stop: observer.stop };
     let store = stack::open(plan)?;
     stack::clear(&store)?;
     let events = store.listen(EVENTS);
-    let mut log = log.map(|write| Log::new(plan, write));
+    let mut log = log.map(|write| Log::new(plan, &mut *write));
     let library = Library::new(&plan.habits.documents, plan.bytes_per_token, plan.seed);
     let mut filler = Filler { plan, store: &store, events: &events, log: log.as_mut(), stop: observer.stop };
     let filled = filler.fill(&library)?;
@@ -140,7 +143,6 @@ pub fn run<'a>(
     let (ended, scaler, lost_events) = floor.finish(clock.now());
     let (usage, notes) = (store.usage(), store.notes());
     let unremoved = lanes.into_inner().unwrap_or_else(PoisonError::into_inner).iter().sum();
-    stack::close(plan, store)?;
     Ok(Outcome {
         ended: ended.unwrap_or(Ended::Duration),
         filled,

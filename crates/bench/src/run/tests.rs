@@ -275,6 +275,7 @@ fn what_is_counted_on_a_drive_is_what_the_kernel_counted() {
             assert!(off(read, kernel.read_bytes) < 0.01, "read {read} {kernel:?}");
             assert!(off(written, kernel.write_bytes) < 0.01, "written {written} {kernel:?}");
         }
+        crate::clean(&plan).unwrap();
         let left: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left, std::slice::from_ref(&theirs), "only what is ours is gone");

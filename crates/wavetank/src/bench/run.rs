@@ -57,64 +57,68 @@ struct Trial {
     outcome: Outcome,
 }
 
-/// Runs `plan`; every operation is written to `log`, if there is one.
+/// Runs `plan`; every operation is written to `log`, if there is one. Nothing of ours stays in the cache
+/// directory, also after an error, unless the plan says so.
 pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) -> Result<Benched> {
     let validation = plan.validation_trace.as_deref().map(Validation::read).transpose()?;
     let dataset = dataset::read(plan)?;
     let harness = Harness::measure(&plan.run)?;
-    let BenchObserver { watch, stop, trial } = observer;
-    let mut trials = Vec::new();
-    let mut agreement = None;
-    for number in 1..=plan.trials.max(1) {
-        trial(number);
-        let done = run_once(plan, dataset.as_ref(), Observed { watch: &mut *watch, stop }, log)?;
-        let ended_badly = !matches!(done.outcome.ended, Ended::Duration | Ended::Drained | Ended::PeakFound);
-        trials.push(done);
-        let values: Vec<f64> = trials.iter().map(|trial| trial.summary.primary_metric().value).collect();
-        let agreed = agreement.insert(Agreement::of(&values));
-        if ended_badly || stop.load(Ordering::Relaxed) || agreed.is_tight(plan.trials_ci) {
-            break;
-        }
+    let folder = plan.temporary_cache.then(temporary).transpose()?;
+    let mut run = plan.run.clone();
+    if let Some(folder) = &folder {
+        let storage = run.tiers.iter_mut().find(|tier| tier.role == wavetank_bench::TierRole::Storage);
+        let storage = storage.expect("a temporary directory is for the storage tier");
+        storage.location = folder.path().to_string_lossy().into_owned();
     }
-    let agreement = agreement.expect("there is a trial");
+    let trials = run_trials(plan, &run, dataset.as_ref(), observer, log);
+    let cleaned = wavetank_bench::clean(&run);
+    let (trials, agreement) = trials?;
+    cleaned?;
     let finished = Finished { plan, dataset, harness, validation, agreement, trials };
     Ok(finished.report())
 }
 
-/// What a trial lends to the run.
-struct Observed<'a> {
-    watch: &'a mut (dyn Watch + Send),
-    stop: &'a AtomicBool,
+/// Runs trials until there are enough, and says what they agree on.
+fn run_trials(
+    plan: &BenchPlan,
+    run: &wavetank_bench::Plan,
+    dataset: Option<&Dataset>,
+    observer: BenchObserver<'_>,
+    log: Option<&Path>,
+) -> Result<(Vec<Trial>, Agreement)> {
+    let BenchObserver { watch, stop, trial } = observer;
+    let mut trials: Vec<Trial> = Vec::new();
+    loop {
+        trial(trials.len() as u32 + 1);
+        let mut sink = Storage::new(&setting(plan));
+        let seen = Observer { sink: &mut sink, watch: &mut *watch, stop };
+        let outcome = run_once(run, dataset, seen, log)?;
+        let tiers = outcome.usage.iter().map(|usage| TierUse { bytes: usage.bytes, entries: usage.entries });
+        let summary = sink.summary(AtEnd { tiers: tiers.collect() });
+        let as_planned = matches!(outcome.ended, Ended::Duration | Ended::Drained | Ended::PeakFound);
+        trials.push(Trial { summary, outcome });
+        let values: Vec<f64> = trials.iter().map(|trial| trial.summary.primary_metric().value).collect();
+        let agreement = Agreement::of(&values);
+        let enough = trials.len() as u32 >= plan.trials || agreement.is_tight(plan.trials_ci);
+        if enough || !as_planned || stop.load(Ordering::Relaxed) {
+            return Ok((trials, agreement));
+        }
+    }
 }
 
 fn run_once(
-    plan: &BenchPlan,
+    run: &wavetank_bench::Plan,
     dataset: Option<&Dataset>,
-    observed: Observed<'_>,
+    observer: Observer<'_>,
     log: Option<&Path>,
-) -> Result<Trial> {
-    let mut run = plan.run.clone();
-    let folder = plan.temporary_cache.then(temporary).transpose()?;
-    if let Some(folder) = &folder {
-        let directory = folder
-            .path()
-            .to_str()
-            .ok_or_else(|| Error::usage("the temporary directory's name is no text"))?;
-        let storage = run.tiers.iter_mut().find(|tier| tier.role == wavetank_bench::TierRole::Storage);
-        storage.expect("a temporary directory is for the storage tier").location = directory.to_owned();
-    }
-    let mut sink = Storage::new(&setting(plan));
-    let mut log = log.map(IoLog::create).transpose()?;
-    let mut write = |row: &wavetank_bench::Logged| log.as_mut().map_or(Ok(()), |log| log.write(row));
-    let observer = Observer { sink: &mut sink, watch: observed.watch, stop: observed.stop };
+) -> Result<Outcome> {
     let recording = dataset.map(|dataset| &dataset.recording);
-    let outcome = wavetank_bench::run(&run, recording, observer, Some(&mut write))?;
-    if let Some(log) = log {
-        log.finish()?;
-    }
-    let tiers = outcome.usage.iter().map(|usage| TierUse { bytes: usage.bytes, entries: usage.entries });
-    let summary = sink.summary(AtEnd { tiers: tiers.collect() });
-    Ok(Trial { summary, outcome })
+    let Some(path) = log else { return wavetank_bench::run(run, recording, observer, None) };
+    let mut log = IoLog::create(path)?;
+    let mut write = |row: &wavetank_bench::Logged| log.write(row);
+    let outcome = wavetank_bench::run(run, recording, observer, Some(&mut write))?;
+    log.finish()?;
+    Ok(outcome)
 }
 
 fn temporary() -> Result<tempfile::TempDir> {
