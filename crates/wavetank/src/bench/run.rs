@@ -121,7 +121,8 @@ fn run_once(
     Ok(outcome)
 }
 
-fn temporary() -> Result<tempfile::TempDir> {
+/// A directory for one benchmark, gone when it is dropped.
+pub(super) fn temporary() -> Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix("wavetank_bench_").tempdir().map_err(|error| {
         Error::usage(format!("cannot make a temporary directory: {error}")).hint("give --cache-dir")
     })
