@@ -67,8 +67,9 @@ struct PulseState {
     latency: Histogram<u64>,
 }
 
+/// Latencies in nanoseconds. What is out of bounds is recorded as the bound, so they are wide.
 fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("a sound precision")
+    Histogram::new_with_bounds(1, Nanos::from_seconds(3600.0).0, 3).expect("sound bounds")
 }
 
 impl<'a> Floor<'a> {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bad_input;
+mod bench;
 mod compare;
 mod flags;
 mod formats;

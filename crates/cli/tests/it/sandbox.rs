@@ -28,6 +28,12 @@ impl Sandbox {
         Self { folder: tempfile::tempdir().expect("a temporary directory") }
     }
 
+    /// On the drive that the build is on: a temporary directory may be memory.
+    pub(crate) fn on_disk() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        Self { folder: folder.expect("a temporary directory") }
+    }
+
     /// With a copy of the repository's examples in `examples/`.
     pub(crate) fn with_examples() -> Self {
         let sandbox = Self::empty();
@@ -100,6 +106,7 @@ impl Sandbox {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wavetank"));
         command.args(line.split_whitespace()).current_dir(self.folder.path());
         command.env("COLUMNS", "100").env("NO_COLOR", "1").env_remove("CLICOLOR_FORCE");
+        command.env("TMPDIR", self.folder.path());
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the command starts");
         let stdout = drain(child.stdout.take().expect("a pipe"));
@@ -147,6 +154,16 @@ impl Running {
 
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("a child").is_some()
+    }
+
+    /// Waits until `condition` holds.
+    pub(crate) fn wait_for(&mut self, what: &str, mut condition: impl FnMut() -> bool) {
+        let deadline = Instant::now() + LIMIT;
+        while !condition() {
+            assert!(!self.has_ended(), "`{}` ended before {what}", self.line);
+            assert!(Instant::now() < deadline, "`{}`: no {what} in {LIMIT:?}", self.line);
+            thread::sleep(POLL);
+        }
     }
 
     /// As Ctrl-C does.

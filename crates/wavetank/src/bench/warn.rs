@@ -3,13 +3,15 @@
 use serde_json::{Value, json};
 use wavetank_bench::{Ended, KernelIo, Outcome};
 use wavetank_report::StorageSummary;
-use wavetank_report::storage::TierRole;
+use wavetank_report::storage::{TierRole, Traffic};
 
 use super::plan::BenchPlan;
 
-/// Our counting and the kernel's may differ by this much: headers of entries, and nothing else.
-const COUNTED_WITHIN: f64 = 0.01;
-/// Below this many bytes headers are not small any more.
+/// Our counting and the kernel's may differ by one part in so many …
+const COUNTED_WITHIN: u64 = 100;
+/// … or by this much an entry: its header, and what fills its last block.
+const AROUND_AN_ENTRY: u64 = 8192;
+/// Fewer bytes are not worth a word.
 const WORTH_COUNTING: u64 = 64 << 20;
 
 /// Everything there is to say about one run.
@@ -50,44 +52,64 @@ fn ended(ended: &Ended) -> Option<String> {
 /// The kernel's view of the storage tier, beside ours.
 pub(super) fn kernel(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Value {
     match compared(plan, summary, outcome) {
-        Some((kernel, read, written)) => json!({
+        Some((kernel, ours)) => json!({
             "read_bytes": kernel.read_bytes,
             "write_bytes": kernel.write_bytes,
-            "counted_read_bytes": read,
-            "counted_write_bytes": written,
+            "counted_read_bytes": ours.read_bytes,
+            "counted_write_bytes": ours.written_bytes,
         }),
         None => Value::Null,
     }
 }
 
 /// What the kernel counted, and what we did, over the whole run; only for backends on a local file system.
-fn compared(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Option<(KernelIo, u64, u64)> {
+fn compared(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Option<(KernelIo, Traffic)> {
     let storage = plan.run.tiers.iter().find(|tier| tier.role == wavetank_bench::TierRole::Storage)?;
     if !matches!(storage.backend.as_str(), "direct" | "buffered") {
         return None;
     }
-    let whole = summary.tier(TierRole::Storage)?.whole_run;
-    Some((outcome.kernel?, whole.read_bytes, whole.written_bytes))
+    Some((outcome.kernel?, summary.tier(TierRole::Storage)?.whole_run))
 }
 
 fn counting(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Vec<String> {
-    let Some((kernel, read, written)) = compared(plan, summary, outcome) else { return Vec::new() };
+    let Some((kernel, ours)) = compared(plan, summary, outcome) else { return Vec::new() };
+    let Traffic { reads, read_bytes, writes, written_bytes } = ours;
     let mut warnings = Vec::new();
-    let away = |ours: u64, theirs: u64| theirs as f64 / ours as f64 - 1.0;
-    if read > WORTH_COUNTING && away(read, kernel.read_bytes) < -COUNTED_WITHIN {
-        let share = -away(read, kernel.read_bytes) * 100.0;
-        warnings.push(format!(
-            "{share:.0} % of the bytes read did not come from the drive but from the page cache: the drive is \
-             slower than this; use --backend direct"
-        ));
-    } else if read > WORTH_COUNTING && away(read, kernel.read_bytes) > COUNTED_WITHIN {
-        warnings.push(format!(
-            "the kernel read {} bytes and {read} were counted: something else in this process reads",
-            kernel.read_bytes
-        ));
+    if differ(read_bytes, reads, kernel.read_bytes) {
+        warnings.push(if kernel.read_bytes < read_bytes {
+            let share = (1.0 - kernel.read_bytes as f64 / read_bytes as f64) * 100.0;
+            format!(
+                "{share:.0} % of the bytes read did not come from the drive but from the page cache: the \
+                 drive is slower than this; use --backend direct"
+            )
+        } else {
+            let theirs = kernel.read_bytes;
+            format!("the kernel read {theirs} bytes and {read_bytes} were counted: something else reads")
+        });
     }
-    if written > WORTH_COUNTING && away(written, kernel.write_bytes).abs() > COUNTED_WITHIN {
-        warnings.push(format!("the kernel wrote {} bytes and {written} were counted", kernel.write_bytes));
+    if differ(written_bytes, writes, kernel.write_bytes) {
+        let theirs = kernel.write_bytes;
+        warnings.push(format!("the kernel wrote {theirs} bytes and {written_bytes} were counted"));
     }
     warnings
+}
+
+/// Whether the kernel counted something else than the bytes of so many entries.
+fn differ(ours: u64, entries: u64, theirs: u64) -> bool {
+    let allowed = (ours / COUNTED_WITHIN).max(entries * AROUND_AN_ENTRY);
+    ours > WORTH_COUNTING && theirs.abs_diff(ours) > allowed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_no_difference_and_a_page_cache_is() {
+        let gib = 1 << 30;
+        assert!(!differ(gib, 1, gib + gib / 200));
+        assert!(differ(gib, 1, gib + gib / 50) && differ(gib, 1, gib / 2));
+        assert!(!differ(gib, 1 << 16, gib + (8192 << 16)), "entries of 16 KiB, each with a header");
+        assert!(!differ(1 << 20, 1, 0), "too little to tell");
+    }
 }
