@@ -32,6 +32,11 @@ pub struct Observer<'a> {
 pub trait Watch {
     /// How it goes.
     fn pulse(&mut self, pulse: &Pulse);
+
+    /// So many bytes of `what` were written before the first request.
+    fn filling(&mut self, what: &str, bytes: u64) {
+        let _ = (what, bytes);
+    }
 }
 
 /// Nobody looks.
@@ -116,22 +121,26 @@ pub fn run(
     log: Option<&mut LogWriter<'_>>,
 ) -> Result<Outcome> {
     // All for as long as this function.
-    let observer = Observer { sink: &mut *observer.sink, watch: &mut *observer.watch, stop: observer.stop };
+    let (sink, stop) = (&mut *observer.sink, observer.stop);
+    let watch: &mut (dyn Watch + Send) = &mut *observer.watch;
     let store = stack::open(plan)?;
     stack::clear(&store)?;
     let events = store.listen(EVENTS);
     let mut log = log.map(|write| Log::new(plan, &mut *write));
     let library = Library::new(&plan.habits.documents, plan.bytes_per_token, plan.seed);
-    let mut filler = Filler { plan, store: &store, events: &events, log: log.as_mut(), stop: observer.stop };
+    let mut filler =
+        Filler { plan, store: &store, events: &events, log: log.as_mut(), stop, watch: &mut *watch };
     let filled = filler.fill(&library)?;
+    let watch = Mutex::new(watch);
     let source = sources::source(plan, library, recording);
     let lanes = Mutex::new(Vec::new());
     let (kernel, processor) = (KernelIo::now(), kernel::cpu_seconds());
     let clock = Clock::start(plan.time);
-    let ground = Ground { store: Arc::clone(&store), events, observer, log };
+    let ground = Ground { store: Arc::clone(&store), events, sink, stop, log };
     let floor = Mutex::new(Floor::new(plan, source, ground));
+    let place = Place { plan, clock: &clock, store: &store, floor: &floor, watch: &watch, unremoved: &lanes };
     let worked = std::thread::scope(|scope| {
-        let work = || work(plan, &clock, &store, &floor, &lanes);
+        let work = || work(&place);
         let others: Vec<_> = (1..plan.io_threads).map(|_| scope.spawn(work)).collect();
         let mine = work();
         others.into_iter().map(|other| other.join().expect("a thread of the run")).fold(mine, Result::and)
@@ -157,21 +166,26 @@ pub fn run(
     })
 }
 
+/// What threads work on.
+struct Place<'a, 'f> {
+    plan: &'a Plan,
+    clock: &'a Clock,
+    store: &'a Arc<Store>,
+    floor: &'a Mutex<Floor<'f>>,
+    watch: &'a Mutex<&'f mut (dyn Watch + Send)>,
+    unremoved: &'a Mutex<Vec<u64>>,
+}
+
 /// One thread: its lane is gone when this returns, and with it all that was at devices.
-fn work(
-    plan: &Plan,
-    clock: &Clock,
-    store: &Arc<Store>,
-    floor: &Mutex<Floor<'_>>,
-    unremoved: &Mutex<Vec<u64>>,
-) -> Result<()> {
+fn work(place: &Place<'_, '_>) -> Result<()> {
+    let Place { plan, clock, store, floor, watch, unremoved } = *place;
     let lane = store.lane(plan.io_depth as usize).map_err(|error| {
         let told = format!("cannot open a queue: {error}");
         lock(floor).close(clock.now(), Ended::Failed(told.clone()));
         Error::usage(told).hint("fewer --io-threads or a smaller --io-depth need less locked memory")
     })?;
     let mut desk = Desk::new(plan, clock, lane);
-    desk.work(floor);
+    desk.work(floor, watch);
     let count = desk.lane.unremoved();
     unremoved.lock().unwrap_or_else(PoisonError::into_inner).push(count);
     Ok(())
