@@ -45,6 +45,18 @@ pub(crate) fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
     Ok(())
 }
 
+/// Finds out before a long run whether `path` can be written after it.
+pub(crate) fn can_be_written(path: &Path) -> Result<()> {
+    let made = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
+        _ => Ok(()),
+    };
+    let opened = made.and_then(|()| File::options().create(true).append(true).open(path));
+    opened.map(drop).map_err(|error| {
+        Error::new(wavetank::ErrorKind::Io, format!("cannot write: {error}")).at(path.display().to_string())
+    })
+}
+
 /// Creates `path` and the directories above it, lets `content` fill it.
 pub(crate) fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let written = match path.parent() {
