@@ -45,28 +45,27 @@ pub(crate) fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
     Ok(())
 }
 
-/// Finds out before a long run whether `path` can be written after it.
-pub(crate) fn can_be_written(path: &Path) -> Result<()> {
-    let made = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
-        _ => Ok(()),
-    };
-    let opened = made.and_then(|()| File::options().create(true).append(true).open(path));
-    opened.map(drop).map_err(|error| {
-        Error::new(wavetank::ErrorKind::Io, format!("cannot write: {error}")).at(path.display().to_string())
-    })
-}
-
 /// Creates `path` and the directories above it, lets `content` fill it.
 pub(crate) fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let written = match path.parent() {
+    let written = make_folder(path).and_then(|()| File::create(path));
+    written.and_then(|file| content(&mut BufWriter::new(file))).map_err(|error| cannot_write(path, &error))
+}
+
+/// Finds out before a long run whether `path` can be written after it. A file that is there stays as it is.
+pub(crate) fn try_out(path: &Path) -> Result<()> {
+    let is_new = !path.exists();
+    let opened = make_folder(path).and_then(|()| File::options().append(true).create(true).open(path));
+    let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
+    tried.map_err(|error| cannot_write(path, &error))
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
         _ => Ok(()),
-    };
-    written.and_then(|()| File::create(path)).and_then(|file| content(&mut BufWriter::new(file))).map_err(
-        |error| {
-            Error::new(wavetank::ErrorKind::Io, format!("cannot write: {error}"))
-                .at(path.display().to_string())
-        },
-    )
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Error {
+    Error::new(wavetank::ErrorKind::Io, format!("cannot write: {error}")).at(path.display().to_string())
 }

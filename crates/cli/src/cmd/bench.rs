@@ -41,9 +41,10 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     };
     let report = output::report_path(out.output.as_deref(), "benchmark_results");
     keep_apart(&plan, &report, &out, log.as_deref())?;
-    for path in [Some(report.as_path()), out.xlsx_output.as_deref()].into_iter().flatten() {
-        output::can_be_written(path)?;
-    }
+    [Some(report.as_path()), out.xlsx_output.as_deref()]
+        .into_iter()
+        .flatten()
+        .try_for_each(output::try_out)?;
     limits::raise_open_files();
     let stop = Interrupt::watch()?;
     stop.loaded.store(true, Ordering::Relaxed);

@@ -1,24 +1,27 @@
 //! `--io-trace-log`: what was done to the cache, in the reference's format.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wavetank_bench::{Deed, Logged, Stage, TierRole};
-use wavetank_model::{Error, Result};
+use wavetank_model::{Error, ErrorKind, Result};
 use wavetank_trace::Output;
 use wavetank_trace::calls::{self, Call, Operation, Phase, Writer};
 
 /// A log being written.
 pub(super) struct IoLog {
     writer: Box<dyn Writer>,
-    place: String,
+    path: PathBuf,
 }
 
 impl IoLog {
-    /// Creates `path`, compressed if its name says so.
+    /// Creates `path` and the directories it is in, compressed if its name says so.
     pub(super) fn create(path: &Path) -> Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| cannot_write(path, &error))?;
+        }
         let writer = calls::write("mlperf-csv", Output::create(path)?)?;
-        Ok(Self { writer, place: path.display().to_string() })
+        Ok(Self { writer, path: path.to_owned() })
     }
 
     pub(super) fn write(&mut self, row: &Logged) -> io::Result<()> {
@@ -48,7 +51,11 @@ impl IoLog {
 
     /// Writes what is left.
     pub(super) fn finish(self) -> Result<()> {
-        let told = |error: io::Error| Error::usage(format!("cannot write: {error}")).at(self.place.clone());
-        self.writer.finish().map_err(told)
+        let Self { writer, path } = self;
+        writer.finish().map_err(|error| cannot_write(&path, &error))
     }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write: {error}")).at(path.display().to_string())
 }

@@ -1,1 +1,105 @@
-//! TBD
+//! A run that does not end as planned: what it has is written and says so, and nothing of the user's is touched.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{FOREIGN, SMALL, Seat, Stand, invariants, keys, number};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Breaks when the signal kills the process, the report does not say that it is partial, or entries stay.
+#[test]
+fn an_interrupted_run_is_partial() {
+    for flags in ["--generation-mode none --warmup 0", "--generation-mode realistic", "--warmup 60"] {
+        let stand = Stand::new();
+        let line = SMALL.replace("--duration 1", "--duration 300");
+        let _seat = Seat::take();
+        let mut running =
+            stand.start(&format!("{line} --cpu-mem-gb 0 --num-users 4 --output r.json {flags}"));
+        running.wait_for("an entry", || stand.sandbox.names_in("cache").len() > 3);
+        running.interrupt();
+        let begun = Instant::now();
+        let run = running.finish(SOON);
+        assert_eq!(run.code, Some(130), "{flags}: {}", run.stderr);
+        assert!(begun.elapsed() < Duration::from_secs(10), "{flags}: it ends soon");
+        assert!(run.stdout.starts_with("wavetank bench (partial): "), "{flags}: {}", run.stdout);
+        let report = stand.sandbox.report("r.json").json();
+        assert_eq!((&report["partial"], &report["ended"]), (&true.into(), &"interrupted".into()), "{flags}");
+        keys::check(&report, flags);
+        invariants::check(&report, flags);
+        stand.is_clean(flags);
+    }
+}
+
+/// Ctrl-C while the drive is being filled ends it as well.
+#[test]
+fn preconditioning_can_be_interrupted() {
+    let stand = Stand::new();
+    let line = "--cpu-mem-gb 0 --num-users 1 --precondition --precondition-size-gb 10000 --output r.json";
+    let _seat = Seat::take();
+    let mut running = stand.start(&format!("{SMALL} {line}"));
+    running.wait_for("an entry", || stand.sandbox.names_in("cache").len() > 3);
+    running.interrupt();
+    let run = running.finish(SOON);
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    let report = stand.sandbox.report("r.json").json();
+    assert_eq!(report["partial"], true);
+    assert!(number(&report, "/filled/preconditioned/entries") > 0.0);
+    stand.is_clean("preconditioning");
+}
+
+/// What was left by a run that was killed is removed by the next one; the user's files are not.
+#[test]
+fn leftovers_of_a_killed_run_are_removed() {
+    let stand = Stand::new();
+    let line = SMALL.replace("--duration 1", "--duration 300");
+    let _seat = Seat::take();
+    let mut running = stand.start(&format!("{line} --cpu-mem-gb 0 --num-users 4 --generation-mode none"));
+    running.wait_for("entries", || stand.sandbox.names_in("cache").len() > 5);
+    drop(running);
+    assert!(stand.sandbox.names_in("cache").len() > 5, "a killed run leaves its entries");
+    drop(_seat);
+    stand.bench(&format!("{SMALL} --cpu-mem-gb 0 --num-users 2 --generation-mode none"));
+}
+
+/// A drive of 96 MiB, made for this process alone.
+#[test]
+fn a_full_drive_is_named() {
+    let stand = Stand::new();
+    let path = |name: &str| stand.sandbox.path(name).display().to_string();
+    let script = format!(
+        "mkdir -p {drive} && mount -t tmpfs -o size=96m none {drive} && echo mine > {drive}/thesis.npy && \
+         cd {folder} && {bench} bench --model tiny-1b --config scaled.yaml --gpu-mem-gb 0 --cpu-mem-gb 0 \
+         --backend buffered --cache-dir drive --storage-capacity-gb 2 --num-users 8 --duration 30 \
+         --generation-mode none --warmup 0 --output r.json; code=$?; ls {drive} > left.txt; exit $code",
+        drive = path("drive"),
+        folder = path(""),
+        bench = env!("CARGO_BIN_EXE_wavetank"),
+    );
+    let alone = ["--user", "--map-root-user", "--mount"];
+    let mounts = Command::new("unshare").args(alone).args(["mount", "-t", "tmpfs", "none", "/mnt"]).output();
+    if !mounts.is_ok_and(|tried| tried.status.success()) {
+        skipped("a full drive: this machine does not let a process mount one of its own");
+        return;
+    }
+    let _seat = Seat::take();
+    let run = Command::new("unshare").args(alone).args(["sh", "-c", &script]).stdin(Stdio::null()).output();
+    let run = run.expect("unshare runs");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: the drive is full: ") && said.contains("drive"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    let report = stand.sandbox.report("r.json").json();
+    assert_eq!(report["partial"], true);
+    assert!(report["ended"].as_str().is_some_and(|why| why.starts_with("failed: the drive is full")));
+    keys::check(&report, "a full drive");
+    assert_eq!(fs::read_to_string(stand.sandbox.path("left.txt")).expect("a list"), "thesis.npy\n");
+    assert_eq!(stand.sandbox.read(FOREIGN.0), FOREIGN.1);
+}
+
+/// Says why a test did not test; cargo shows it with `--nocapture`.
+#[allow(clippy::print_stderr, reason = "a test talks to who runs it")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
