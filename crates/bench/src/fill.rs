@@ -12,6 +12,7 @@ use wavetank_store::{Events, Outcome, Store};
 
 use crate::desk::entry;
 use crate::document::Library;
+use crate::floor::full;
 use crate::log::Log;
 use crate::plan::{Plan, Time};
 use crate::prompt::PROMPTS;
@@ -121,7 +122,7 @@ impl Filler<'_, '_> {
                     part.bytes += done.bytes;
                 }
                 Outcome::Failed(error) if error.kind() == io::ErrorKind::StorageFull => {
-                    return Err(Error::usage(format!("the drive is full: {error}"))
+                    return Err(Error::usage(full(self.plan, &error))
                         .hint("give a smaller --storage-capacity-gb or --precondition-size-gb"));
                 }
                 _ => {

@@ -220,7 +220,7 @@ impl<'a> Floor<'a> {
         self.say(now, BenchFact::Touched(touch));
         match failure {
             Some(error) if error.kind() == io::ErrorKind::StorageFull => {
-                self.close(now, Ended::Failed(format!("the drive is full: {error}")));
+                self.close(now, Ended::Failed(full(self.plan, &error)));
             }
             Some(error) => {
                 self.failures += 1;
@@ -347,6 +347,12 @@ impl<'a> Floor<'a> {
             fill,
         })
     }
+}
+
+/// Which drive has no room left.
+pub(crate) fn full(plan: &Plan, error: &io::Error) -> String {
+    let place = plan.tiers.last().map_or("", |tier| tier.location.as_str());
+    format!("the drive is full: {place}: {error}")
 }
 
 /// What a floor stands on.

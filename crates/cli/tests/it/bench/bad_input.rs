@@ -15,15 +15,17 @@ fn refused(stand: &Stand, arguments: &str) -> String {
 }
 
 #[test]
-fn an_unknown_model() {
-    assert_snapshot!(refused(&Stand::new(), "--model llama9-1t --gpu-mem-gb 0"));
+fn unknown_names() {
+    let stand = Stand::new();
+    assert_snapshot!(refused(&stand, "--model llama9-1t --gpu-mem-gb 0"));
+    let backend = refused(&stand, "--backend floppy --gpu-mem-gb 0");
+    assert!(backend.contains("--backend: unknown backend \"floppy\" — hint: known: buffered, "), "{backend}");
 }
 
 #[test]
 fn everything_is_said_at_once() {
     let line = "--num-users 0 --duration 0 --gpu-mem-gb -1 --cpu-mem-gb nan --target-saturation 2 \
-        --trace-speedup -1 --max-conversations 0 --prefill-only --decode-only --tensor-parallel 8 \
-        --backend floppy --eviction random --persona-mix pirates=1 --dataset-path nowhere.json \
+        --trace-speedup -1 --max-conversations 0 --prefill-only --decode-only --tensor-parallel 8 --eviction random --persona-mix pirates=1 --dataset-path nowhere.json \
         --cache-dir /etc/kv --config nowhere.yaml --validation-trace nowhere.json --enable-latency-tracing";
     assert_snapshot!(refused(&Stand::new(), line));
 }
@@ -32,36 +34,34 @@ fn everything_is_said_at_once() {
 fn directories_that_are_none_of_ours() {
     let stand = Stand::new();
     let line = SMALL.replace(" --cache-dir cache", "");
+    let mut said = String::new();
     for directory in ["talks.json", "talks.json/kv", "/etc", "/etc/kv", "/"] {
-        let text = refused(&stand, &format!("{line} --cache-dir {directory}"));
-        assert_snapshot!(text);
+        said += &refused(&stand, &format!("{line} --cache-dir {directory}"));
     }
+    assert_snapshot!(said);
 }
 
 #[test]
-fn datasets_that_cannot_be_read() {
+fn files_that_cannot_be_read() {
     let stand = Stand::new();
-    for (name, content) in [
-        ("empty.json", ""),
-        ("cut.json", r#"[{"id":"a","conversations":[{"from":"human","value":"hi"},"#),
-        ("object.json", r#"{"id":"a"}"#),
-        ("none.json", "[]"),
-        ("wrong.json", r#"[{"id":"a","conversations":"hello"}]"#),
+    let mut said = String::new();
+    for (flag, name, content) in [
+        ("--dataset-path", "empty.json", ""),
+        ("--dataset-path", "cut.json", r#"[{"id":"a","conversations":[{"from":"human","value":"hi"},"#),
+        ("--dataset-path", "object.json", r#"{"id":"a"}"#),
+        ("--dataset-path", "none.json", "[]"),
+        ("--dataset-path", "wrong.json", r#"[{"id":"a","conversations":"hello"}]"#),
+        ("--dataset-path", "binary.json", "\u{1}\u{0}"),
+        ("--use-burst-trace --burst-trace-path", "no_tokens.csv", "Timestamp,Model\n0,x\n"),
+        ("--use-burst-trace --burst-trace-path", "no_rows.csv", "Timestamp,Request tokens,Response tokens\n"),
+        ("--validation-trace", "recorded.json", "{}"),
+        ("--plan", "no_plan.json", "{\"plan\": {}}"),
     ] {
         stand.sandbox.write(name, content);
-        assert_snapshot!(
-            format!("dataset {name}"),
-            refused(&stand, &format!("{SMALL} --dataset-path {name}"))
-        );
+        let line = if flag == "--plan" { "" } else { SMALL };
+        said += &refused(&stand, &format!("{line} {flag} {name}"));
     }
-    stand.sandbox.write("bursts.csv", "Timestamp,Model\n0,x\n");
-    let line = format!("{SMALL} --use-burst-trace --burst-trace-path bursts.csv");
-    assert_snapshot!("burst trace without tokens", refused(&stand, &line));
-    stand.sandbox.write("recorded.json", "{}");
-    assert_snapshot!(
-        "no validation trace",
-        refused(&stand, &format!("{SMALL} --validation-trace recorded.json"))
-    );
+    assert_snapshot!(said);
 }
 
 #[test]

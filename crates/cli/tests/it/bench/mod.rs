@@ -102,6 +102,13 @@ impl Stand {
         self.sandbox.report("r.json")
     }
 
+    /// How many files there are of ours.
+    fn entries(&self) -> usize {
+        let shards = std::fs::read_dir(self.sandbox.path("cache/wavetank.store")).into_iter().flatten();
+        let files = shards.filter_map(|shard| std::fs::read_dir(shard.ok()?.path()).ok());
+        files.map(Iterator::count).sum()
+    }
+
     /// Whether the user's files are all there is in the cache directory and there is no other.
     fn is_clean(&self, what: &str) {
         assert_eq!(self.sandbox.names_in("cache"), ["thesis.npy"], "{what}");

@@ -157,7 +157,8 @@ fn a_recorded_hit_rate_is_compared() {
     let recorded = |hits: usize| {
         let rows = (0..100).map(|row| format!("{{\"cache_hit\": {}, \"context_tokens\": 5}}", row < hits));
         stand.sandbox.write("recorded.json", format!("[{}]", rows.collect::<Vec<_>>().join(",")));
-        small(&stand, &format!("{FEW} --validation-trace recorded.json"))
+        let line = FEW.replace("--generation-mode none", "--generation-mode deterministic");
+        small(&stand, &format!("{line} --validation-trace recorded.json"))
     };
     let report = recorded(10);
     let validation = &report["validation"];

@@ -1,10 +1,9 @@
 //! A run that does not end as planned: what it has is written and says so, and nothing of the user's is touched.
 
-use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{FOREIGN, SMALL, Seat, Stand, invariants, keys, number};
+use super::{SMALL, Seat, Stand, invariants, keys, number};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -17,7 +16,7 @@ fn an_interrupted_run_is_partial() {
         let _seat = Seat::take();
         let mut running =
             stand.start(&format!("{line} --cpu-mem-gb 0 --num-users 4 --output r.json {flags}"));
-        running.wait_for("an entry", || stand.sandbox.names_in("cache").len() > 3);
+        running.wait_for("an entry", || stand.entries() > 1);
         running.interrupt();
         let begun = Instant::now();
         let run = running.finish(SOON);
@@ -39,7 +38,7 @@ fn preconditioning_can_be_interrupted() {
     let line = "--cpu-mem-gb 0 --num-users 1 --precondition --precondition-size-gb 10000 --output r.json";
     let _seat = Seat::take();
     let mut running = stand.start(&format!("{SMALL} {line}"));
-    running.wait_for("an entry", || stand.sandbox.names_in("cache").len() > 3);
+    running.wait_for("an entry", || stand.entries() > 1);
     running.interrupt();
     let run = running.finish(SOON);
     assert_eq!(run.code, Some(130), "{}", run.stderr);
@@ -54,25 +53,23 @@ fn preconditioning_can_be_interrupted() {
 fn leftovers_of_a_killed_run_are_removed() {
     let stand = Stand::new();
     let line = SMALL.replace("--duration 1", "--duration 300");
-    let _seat = Seat::take();
+    let seat = Seat::take();
     let mut running = stand.start(&format!("{line} --cpu-mem-gb 0 --num-users 4 --generation-mode none"));
-    running.wait_for("entries", || stand.sandbox.names_in("cache").len() > 5);
+    running.wait_for("entries", || stand.entries() > 5);
     drop(running);
-    assert!(stand.sandbox.names_in("cache").len() > 5, "a killed run leaves its entries");
-    drop(_seat);
+    assert!(stand.entries() > 5, "a killed run leaves its entries");
+    drop(seat);
     stand.bench(&format!("{SMALL} --cpu-mem-gb 0 --num-users 2 --generation-mode none"));
 }
 
-/// A drive of 96 MiB, made for this process alone.
-#[test]
-fn a_full_drive_is_named() {
-    let stand = Stand::new();
+/// Runs a benchmark on a drive of 96 MiB that is there for it alone. None where that is not allowed.
+fn on_a_small_drive(stand: &Stand, flags: &str) -> Option<Output> {
     let path = |name: &str| stand.sandbox.path(name).display().to_string();
     let script = format!(
         "mkdir -p {drive} && mount -t tmpfs -o size=96m none {drive} && echo mine > {drive}/thesis.npy && \
          cd {folder} && {bench} bench --model tiny-1b --config scaled.yaml --gpu-mem-gb 0 --cpu-mem-gb 0 \
          --backend buffered --cache-dir drive --storage-capacity-gb 2 --num-users 8 --duration 30 \
-         --generation-mode none --warmup 0 --output r.json; code=$?; ls {drive} > left.txt; exit $code",
+         --generation-mode none --warmup 0 --output r.json {flags}; code=$?; ls {drive} > left.txt; exit $code",
         drive = path("drive"),
         folder = path(""),
         bench = env!("CARGO_BIN_EXE_wavetank"),
@@ -81,21 +78,38 @@ fn a_full_drive_is_named() {
     let mounts = Command::new("unshare").args(alone).args(["mount", "-t", "tmpfs", "none", "/mnt"]).output();
     if !mounts.is_ok_and(|tried| tried.status.success()) {
         skipped("a full drive: this machine does not let a process mount one of its own");
-        return;
+        return None;
     }
     let _seat = Seat::take();
     let run = Command::new("unshare").args(alone).args(["sh", "-c", &script]).stdin(Stdio::null()).output();
     let run = run.expect("unshare runs");
     let said = String::from_utf8_lossy(&run.stderr);
-    assert_eq!(run.status.code(), Some(1), "{said}");
-    assert!(said.contains("error: the drive is full: ") && said.contains("drive"), "{said}");
+    let drive = stand.sandbox.path("drive").canonicalize().expect("it is there");
+    assert!(said.contains(&format!("the drive is full: {}: ", drive.display())), "{said}");
     assert!(!said.contains("panicked"), "{said}");
+    assert_eq!(stand.sandbox.read("left.txt"), "thesis.npy\n", "ours is gone, the user's is not");
+    Some(run)
+}
+
+#[test]
+fn a_full_drive_is_named() {
+    let stand = Stand::new();
+    let Some(run) = on_a_small_drive(&stand, "") else { return };
+    assert_eq!(run.status.code(), Some(1));
     let report = stand.sandbox.report("r.json").json();
     assert_eq!(report["partial"], true);
     assert!(report["ended"].as_str().is_some_and(|why| why.starts_with("failed: the drive is full")));
     keys::check(&report, "a full drive");
-    assert_eq!(fs::read_to_string(stand.sandbox.path("left.txt")).expect("a list"), "thesis.npy\n");
-    assert_eq!(stand.sandbox.read(FOREIGN.0), FOREIGN.1);
+    invariants::check(&report, "a full drive");
+}
+
+/// Nothing was measured, so there is nothing to report; but nothing is left either.
+#[test]
+fn a_drive_that_is_full_before_the_run_is_named() {
+    let stand = Stand::new();
+    let Some(run) = on_a_small_drive(&stand, "--precondition") else { return };
+    assert_eq!(run.status.code(), Some(2));
+    assert!(!stand.sandbox.path("r.json").exists());
 }
 
 /// Says why a test did not test; cargo shows it with `--nocapture`.
