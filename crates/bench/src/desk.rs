@@ -10,9 +10,10 @@ use wavetank_model::{Answer, IoTimes, Nanos, Operation, Served, Touch, Why};
 use wavetank_store::{Done, Existing, Key, Lane, OpId, Outcome, Payload, Put, Want};
 
 use crate::clock::Clock;
-use crate::floor::Floor;
+use crate::floor::{Floor, Ticket};
 use crate::plan::Plan;
 use crate::request::{Name, Request};
+use crate::run::Watch;
 use crate::worker::{Act, Worker};
 
 /// The longest sleep: other threads may have changed what there is to do.
@@ -32,7 +33,15 @@ pub(crate) struct Desk<'a> {
     asked: HashMap<OpId, usize>,
     generating: BinaryHeap<Reverse<(Nanos, usize)>>,
     /// Slots that wait until they may write, with what.
-    barred: VecDeque<(usize, Doing, u32)>,
+    barred: VecDeque<Barred>,
+}
+
+/// A slot that waits until it may write.
+struct Barred {
+    ticket: Ticket,
+    index: usize,
+    doing: Doing,
+    tokens: u32,
 }
 
 /// A request being worked on.
@@ -73,20 +82,25 @@ impl<'a> Desk<'a> {
     }
 
     /// Works until the run is over; what is at devices then is finished when the lane is dropped.
-    pub(crate) fn work(&mut self, floor: &Mutex<Floor<'_>>) {
+    pub(crate) fn work(&mut self, floor: &Mutex<Floor<'_>>, watch: &Mutex<&mut (dyn Watch + Send)>) {
         loop {
-            let wake = {
+            let (wake, pulse) = {
                 let mut floor = lock(floor);
                 let now = self.clock.now();
                 floor.turn(now);
                 self.generated(now, &mut floor);
                 self.unbar(&mut floor);
                 self.take_on(now, &mut floor);
+                floor.end_if_drained(now);
                 if floor.ended.is_some() {
                     return;
                 }
-                floor.next_wake()
+                (floor.next_wake(), floor.pulse(now))
             };
+            // Whoever watches may be slow, and must not stop the others.
+            if let (Some(pulse), Ok(mut watch)) = (pulse, watch.try_lock()) {
+                watch.pulse(&pulse);
+            }
             let due = self.generating.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at);
             let mut done = self.wait(wake.min(due));
             if !done.is_empty() {
@@ -111,7 +125,11 @@ impl<'a> Desk<'a> {
                 None
             }
             (_, true) => self.lane.wait(),
-            (_, false) => self.lane.wait_until(self.clock.instant(until.min(now + WAIT))),
+            (_, false) => {
+                // A permit may come from another thread, which does not say so.
+                let most = if self.barred.is_empty() { WAIT } else { NAP };
+                self.lane.wait_until(self.clock.instant(until.min(now + most)))
+            }
         };
         let mut done: Vec<Done> = first.into_iter().collect();
         while !done.is_empty() && done.len() < BATCH {
@@ -159,8 +177,8 @@ impl<'a> Desk<'a> {
     }
 
     fn unbar(&mut self, floor: &mut Floor<'_>) {
-        while !self.barred.is_empty() && floor.may_write() {
-            let Some((index, doing, tokens)) = self.barred.pop_front() else { return };
+        while self.barred.front().is_some_and(|barred| floor.may_write(barred.ticket)) {
+            let Some(Barred { index, doing, tokens, .. }) = self.barred.pop_front() else { return };
             self.write(index, doing, tokens, floor);
         }
     }
@@ -177,10 +195,11 @@ impl<'a> Desk<'a> {
                 }
                 Some(Act::Write { name, tokens, why }) => {
                     let doing = doing(name, why, Operation::Write);
-                    if self.barred.is_empty() && floor.may_write() {
+                    let ticket = floor.ticket();
+                    if floor.may_write(ticket) {
                         return self.write(index, doing, tokens, floor);
                     }
-                    return self.barred.push_back((index, doing, tokens));
+                    return self.barred.push_back(Barred { ticket, index, doing, tokens });
                 }
                 Some(Act::Generate(tokens)) => {
                     let time = self.plan.pace.time(tokens);
@@ -273,7 +292,7 @@ impl Slot {
 pub(crate) fn entry(plan: &Plan, name: Name, tokens: u32) -> Put {
     let key = Key::from(name.to_string().as_str());
     let seed = plan.seed ^ key.fingerprint();
-    let bytes = u64::from(tokens) * plan.bytes_per_token;
+    let bytes = u64::from(tokens).saturating_mul(plan.bytes_per_token);
     Put { key, payload: Payload::Seeded { seed, bytes }, tenant: 0, existing: Existing::Keep }
 }
 

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use wavetank_model::{Error, Nanos, Operation, Result, Why};
@@ -15,10 +15,13 @@ use crate::document::Library;
 use crate::floor::full;
 use crate::log::Log;
 use crate::plan::{Plan, Time};
+use crate::prompt::PROMPTS;
 use crate::request::{Name, Phase};
+use crate::run::Watch;
+use crate::user::UNASKED_TOKENS;
 
-/// Tokens of entries that nobody asked for, as in the reference.
-const TOKENS: u32 = 2048;
+/// Between two words about how it goes.
+const PULSE: Duration = Duration::from_millis(250);
 /// Entries at a time, where the plan does not say.
 const DEPTH: usize = 8;
 /// Failures in a row that end preconditioning.
@@ -56,26 +59,39 @@ pub(crate) struct Filler<'a, 'l> {
     pub(crate) log: Option<&'a mut Log<'l>>,
     /// Raised to end it with what there is.
     pub(crate) stop: &'a AtomicBool,
+    /// Told how it goes.
+    pub(crate) watch: &'a mut (dyn Watch + Send),
 }
 
 impl Filler<'_, '_> {
     pub(crate) fn fill(&mut self, library: &Library) -> Result<Filled> {
         let mut filled = Filled::default();
         if let Some(bytes) = self.plan.precondition_bytes {
-            let size = u64::from(TOKENS) * self.plan.bytes_per_token;
+            let size = u64::from(UNASKED_TOKENS) * self.plan.bytes_per_token;
             let count = bytes.div_ceil(size.max(1)).min(u64::from(u32::MAX)) as u32;
-            let ballast = (0..count).map(|number| (Name::Ballast(number), TOKENS));
-            filled.preconditioned = self.write(ballast, self.plan.precondition_depth as usize)?;
+            let ballast = (0..count).map(|number| (Name::Ballast(number), UNASKED_TOKENS));
+            let depth = self.plan.precondition_depth as usize;
+            filled.preconditioned = self.write("preconditioning", ballast, depth)?;
         }
-        let prepared = (0..self.plan.habits.prepared).map(|number| (Name::Prepared(number), TOKENS));
-        filled.prepared = self.write(prepared, DEPTH)?;
+        let habits = &self.plan.habits;
+        let prepared = (0..habits.prepared).map(|number| (Name::Prepared(number), UNASKED_TOKENS));
+        // Who only reads does not write shared prompts either.
+        let reads_only = habits.prepared > 0 && habits.prompt_probability > 0.0;
+        let prompts = (0..PROMPTS.len()).filter(|_| reads_only).filter_map(|at| habits.shared_prompt(at));
+        let prompts = prompts.map(|prompt| (Name::Prompt(prompt.number), prompt.tokens));
+        filled.prepared = self.write("prepared entries", prepared.chain(prompts), DEPTH)?;
         let chunk = |(document, chunk, tokens)| (Name::Chunk { document, chunk }, tokens);
-        filled.documents = self.write(library.all().map(chunk), DEPTH)?;
+        filled.documents = self.write("documents", library.all().map(chunk), DEPTH)?;
         Ok(filled)
     }
 
     /// Writes entries, `depth` at a time, one at a time where the order is logged.
-    fn write(&mut self, entries: impl Iterator<Item = (Name, u32)>, depth: usize) -> Result<Part> {
+    fn write(
+        &mut self,
+        what: &str,
+        entries: impl Iterator<Item = (Name, u32)>,
+        depth: usize,
+    ) -> Result<Part> {
         let depth = if self.plan.time == Time::Virtual { 1 } else { depth.max(1) };
         let told = |error: io::Error| Error::usage(format!("cannot open a queue: {error}"));
         let mut entries = entries.peekable();
@@ -84,7 +100,12 @@ impl Filler<'_, '_> {
         }
         let mut lane = self.store.lane(self.plan.io_depth as usize).map_err(told)?;
         let (start, mut part, mut in_a_row) = (Instant::now(), Part::default(), 0);
+        let mut next = start + PULSE;
         loop {
+            if Instant::now() >= next {
+                next = Instant::now() + PULSE;
+                self.watch.filling(what, part.bytes);
+            }
             let goes_on = in_a_row < MOST_FAILURES && !self.stop.load(Ordering::Relaxed);
             while lane.pending() < depth && goes_on {
                 let Some((name, tokens)) = entries.next() else { break };

@@ -1,14 +1,15 @@
 //! What the threads of a run share: the queue, who may work, the window, the autoscaler. Held for moments,
 //! never across I/O.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use wavetank_model::{
-    Answer, BenchEvent, BenchFact, Nanos, Operation, Served, StoreEvent, StoreFact, Touch, Why,
+    Answer, BenchEvent, BenchFact, Nanos, Operation, Served, Sink, StoreEvent, StoreFact, Touch, Why,
 };
 use wavetank_store::{Events, Store};
 
@@ -16,14 +17,16 @@ use crate::log::Log;
 use crate::plan::{Plan, TierRole};
 use crate::queue::Queue;
 use crate::request::{Name, Phase, Request};
-use crate::run::{Ended, Observer, Pulse};
-use crate::scale::{Action, Sample, Scaler};
+use crate::run::{Ended, Pulse};
+use crate::scale::{Action, FEWEST_SERVED, Sample, Scaler};
 use crate::sources::Source;
 
 /// Between two looks at the run from outside.
 const PULSE: Duration = Duration::from_millis(250);
 /// Operations in a row that failed end the run: nothing comes of it any more.
 const MOST_FAILURES: u32 = 200;
+/// When someone who was turned away comes back.
+const RETRY: Nanos = Nanos(100_000_000);
 
 /// The shared state of a run.
 pub(crate) struct Floor<'a> {
@@ -32,7 +35,8 @@ pub(crate) struct Floor<'a> {
     queue: Queue<Request>,
     store: Arc<Store>,
     events: Events,
-    observer: Observer<'a>,
+    sink: &'a mut (dyn Sink<BenchEvent> + Send),
+    stop: &'a AtomicBool,
     log: Option<Log<'a>>,
     opened: bool,
     pub(crate) ended: Option<Ended>,
@@ -44,17 +48,27 @@ pub(crate) struct Floor<'a> {
     workers: u32,
     /// Entries being written.
     allocs: u32,
+    /// Who waits until it may write, by the order they came.
+    barred: BTreeSet<Ticket>,
+    tickets: Ticket,
     pub(crate) scaler: Option<Scaler>,
     recent: Recent,
     pulse: PulseState,
     failures: u32,
+    /// Failures the store reports, also where no request sees them.
+    device_failures: u32,
 }
+
+/// A place in the line of those who want to write.
+pub(crate) type Ticket = u64;
 
 /// What the autoscaler looks at: since the last decision, or since the last one had its effect.
 struct Recent {
     since: Nanos,
     next: Nanos,
     settled: bool,
+    served: u64,
+    turned_away: u64,
     tokens: u64,
     reads: Histogram<u64>,
     writes: Histogram<u64>,
@@ -74,7 +88,7 @@ fn histogram() -> Histogram<u64> {
 
 impl<'a> Floor<'a> {
     pub(crate) fn new(plan: &'a Plan, source: Box<dyn Source>, ground: Ground<'a>) -> Self {
-        let Ground { store, events, observer, log } = ground;
+        let Ground { store, events, sink, stop, log } = ground;
         let interval = plan.scaling.map_or(Nanos::MAX, |scaling| scaling.interval);
         Self {
             plan,
@@ -82,7 +96,8 @@ impl<'a> Floor<'a> {
             queue: Queue::new(plan.ageing, plan.queue_limit.map(|limit| limit as usize)),
             store,
             events,
-            observer,
+            sink,
+            stop,
             log,
             opened: false,
             ended: None,
@@ -91,17 +106,22 @@ impl<'a> Floor<'a> {
             users: plan.users,
             workers: plan.users.min(plan.workers_max),
             allocs: 0,
+            barred: BTreeSet::new(),
+            tickets: 0,
             scaler: plan.scaling.map(|scaling| Scaler::new(scaling, plan.users)),
             recent: Recent {
                 since: Nanos::ZERO,
                 next: plan.warmup + interval,
                 settled: true,
+                served: 0,
+                turned_away: 0,
                 tokens: 0,
                 reads: histogram(),
                 writes: histogram(),
             },
             pulse: PulseState { next: Instant::now() + PULSE, served: 0, tokens: 0, latency: histogram() },
             failures: 0,
+            device_failures: 0,
         }
     }
 
@@ -110,6 +130,7 @@ impl<'a> Floor<'a> {
         if !self.opened && now >= self.plan.warmup {
             self.opened = true;
             self.say(self.plan.warmup, BenchFact::Opened);
+            self.recent.settle(now);
         }
         let end = self.plan.warmup + self.plan.duration;
         if now >= end {
@@ -121,21 +142,27 @@ impl<'a> Floor<'a> {
         }
         self.admit(now);
         self.scale(now);
-        self.beat(now);
-        if self.observer.stop.load(Ordering::Relaxed) {
+        if self.stop.load(Ordering::Relaxed) {
             self.close(now, Ended::Interrupted);
-        } else if self.is_drained() {
-            self.close(now, Ended::Drained);
         } else if let Some(error) = self.log.as_mut().and_then(|log| log.failed.take()) {
             self.close(now, Ended::Failed(format!("the log cannot be written: {error}")));
+        } else if self.device_failures >= MOST_FAILURES {
+            let why =
+                format!("devices failed {MOST_FAILURES} times, most likely while entries fell to storage");
+            self.close(now, Ended::Failed(why));
+        }
+    }
+
+    /// Ends the run if everything asked was answered.
+    pub(crate) fn end_if_drained(&mut self, now: Nanos) {
+        let nothing_comes = !self.takes_more() || self.source.next_at().is_none();
+        if nothing_comes && self.working == 0 && self.queue.is_empty() {
+            self.close(now, Ended::Drained);
         }
     }
 
     /// When there is something to do next, if nothing else happens.
     pub(crate) fn next_wake(&self) -> Nanos {
-        if self.is_drained() {
-            return Nanos::ZERO;
-        }
         let edge = if self.opened { self.plan.warmup + self.plan.duration } else { self.plan.warmup };
         let arrival = if self.takes_more() { self.source.next_at() } else { None };
         let settled = self.recent.since.0 + (self.recent.next.0 - self.recent.since.0) / 2;
@@ -158,11 +185,23 @@ impl<'a> Floor<'a> {
         self.workers.div_ceil(threads.max(1)) as usize
     }
 
-    /// Whether another entry may be written now; if so it counts until [`Self::written`].
-    pub(crate) fn may_write(&mut self) -> bool {
-        let free = self.plan.max_concurrent_allocs.is_none_or(|most| self.allocs < most);
-        self.allocs += u32::from(free);
-        free
+    /// A place in the line of those who want to write.
+    pub(crate) fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        self.barred.insert(self.tickets);
+        self.tickets
+    }
+
+    /// Whether the holder of `ticket` may write now; if so it counts until [`Self::written`]. Who came first
+    /// goes first, on whatever thread.
+    pub(crate) fn may_write(&mut self, ticket: Ticket) -> bool {
+        let is_free = self.plan.max_concurrent_allocs.is_none_or(|most| self.allocs < most);
+        let is_next = self.barred.first() == Some(&ticket);
+        if is_free && is_next {
+            self.barred.remove(&ticket);
+            self.allocs += 1;
+        }
+        is_free && is_next
     }
 
     pub(crate) fn written(&mut self) {
@@ -198,6 +237,7 @@ impl<'a> Floor<'a> {
     pub(crate) fn served(&mut self, now: Nanos, request: &Request, served: Served) {
         self.working -= 1;
         self.say(now, BenchFact::Served(served));
+        self.recent.served += 1;
         self.recent.tokens += u64::from(served.generated_tokens);
         self.pulse.served += 1;
         self.pulse.tokens += u64::from(served.generated_tokens);
@@ -226,13 +266,14 @@ impl<'a> Floor<'a> {
     }
 
     fn say(&mut self, at: Nanos, fact: BenchFact) {
-        self.observer.sink.record(&BenchEvent { at, fact });
+        self.sink.record(&BenchEvent { at, fact });
     }
 
     fn listen(&mut self, now: Nanos) {
         for event in self.events.take() {
-            self.observer.sink.record(&BenchEvent { at: now, fact: BenchFact::Stored(event) });
+            self.sink.record(&BenchEvent { at: now, fact: BenchFact::Stored(event) });
             self.recent.heard(&event, self.plan);
+            self.device_failures += u32::from(matches!(event.fact, StoreFact::Failed { .. }));
             if let Some(log) = &mut self.log {
                 log.heard(now, &event);
             }
@@ -243,11 +284,6 @@ impl<'a> Floor<'a> {
         self.plan.max_requests.is_none_or(|most| self.came < most)
     }
 
-    fn is_drained(&self) -> bool {
-        let nothing_comes = !self.takes_more() || self.source.next_at().is_none();
-        nothing_comes && self.working == 0 && self.queue.is_empty()
-    }
-
     fn admit(&mut self, now: Nanos) {
         while self.takes_more() && self.source.next_at().is_some_and(|at| at <= now) {
             let request = self.source.take();
@@ -256,7 +292,9 @@ impl<'a> Floor<'a> {
             self.say(at, BenchFact::Arrived(class));
             if let Err(request) = self.queue.push(request, self.plan.targets[class as usize].priority, at) {
                 self.say(at, BenchFact::TurnedAway(class));
-                self.source.answered(&request, now);
+                self.came -= 1;
+                self.recent.turned_away += 1;
+                self.source.answered(&request, now + RETRY);
             }
         }
     }
@@ -275,6 +313,10 @@ impl<'a> Floor<'a> {
             let step = scaler.decide(sample);
             (step.action, step.users)
         };
+        if action == Action::Hold && sample.served < FEWEST_SERVED {
+            recent.next = now + scaler.scaling.interval;
+            return;
+        }
         recent.restart(now, scaler.scaling.interval, action == Action::Hold);
         if action == Action::Stop {
             self.close(now, Ended::PeakFound);
@@ -285,15 +327,15 @@ impl<'a> Floor<'a> {
         }
     }
 
-    /// Shows how it goes.
-    fn beat(&mut self, now: Nanos) {
+    /// How it goes, now and then.
+    pub(crate) fn pulse(&mut self, now: Nanos) -> Option<Pulse> {
         if Instant::now() < self.pulse.next {
-            return;
+            return None;
         }
         self.pulse.next = Instant::now() + PULSE;
         let fill = self.store.usage().into_iter().zip(&self.plan.tiers);
         let fill = fill.map(|(usage, tier)| (tier.role, usage.bytes, tier.capacity_bytes)).collect();
-        let pulse = Pulse {
+        Some(Pulse {
             at: now,
             of: self.plan.warmup + self.plan.duration,
             warming: !self.opened || now < self.plan.warmup,
@@ -303,8 +345,7 @@ impl<'a> Floor<'a> {
             queued: self.queue.len() as u64,
             users: self.users,
             fill,
-        };
-        self.observer.watch.pulse(&pulse);
+        })
     }
 }
 
@@ -318,20 +359,21 @@ pub(crate) fn full(plan: &Plan, error: &io::Error) -> String {
 pub(crate) struct Ground<'a> {
     pub(crate) store: Arc<Store>,
     pub(crate) events: Events,
-    pub(crate) observer: Observer<'a>,
+    pub(crate) sink: &'a mut (dyn Sink<BenchEvent> + Send),
+    pub(crate) stop: &'a AtomicBool,
     pub(crate) log: Option<Log<'a>>,
 }
 
 impl Recent {
-    /// Latency at the device of what storage did for requests.
+    /// How long requests waited for storage, from asking to the end.
     fn heard(&mut self, event: &StoreEvent, plan: &Plan) {
         let is_storage = |tier: u8| plan.tiers[usize::from(tier)].role == TierRole::Storage;
         match event.fact {
             StoreFact::Hit { tier } if is_storage(tier) => {
-                self.reads.saturating_record(event.times.device.0);
+                self.reads.saturating_record(event.times.total.0);
             }
             StoreFact::Stored { tier } if is_storage(tier) => {
-                self.writes.saturating_record(event.times.device.0);
+                self.writes.saturating_record(event.times.total.0);
             }
             _ => {}
         }
@@ -340,7 +382,7 @@ impl Recent {
     fn settle(&mut self, now: Nanos) {
         self.settled = true;
         self.since = now;
-        self.tokens = 0;
+        (self.served, self.turned_away, self.tokens) = (0, 0, 0);
         self.reads.reset();
         self.writes.reset();
     }
@@ -355,6 +397,8 @@ impl Recent {
             read_p95_ms: p95(&self.reads),
             write_p95_ms: p95(&self.writes),
             queue,
+            served: self.served,
+            turned_away: self.turned_away,
         }
     }
 

@@ -44,12 +44,14 @@ pub enum Name {
     },
     /// A shared prompt, by its place in [`PROMPTS`](crate::PROMPTS).
     Prompt(u8),
-    /// A turn of a recorded conversation, both counted from 0.
+    /// A turn of a recorded conversation, all counted from 0.
     Recorded {
         /// Which conversation of the recording.
         session: u32,
         /// Which turn.
         turn: u32,
+        /// In which pass, where a later pass is another conversation; otherwise 0.
+        cycle: u32,
     },
     /// An entry that was there before the first request, for those who only read.
     Prepared(u32),
@@ -66,7 +68,10 @@ impl fmt::Display for Name {
             Self::Single { user, number } => write!(f, "user_{user:04}_req_{number:06}"),
             Self::Chunk { document, chunk } => write!(f, "rag_doc_{document:06}_chunk_{chunk}"),
             Self::Prompt(number) => f.write_str(crate::PROMPTS[usize::from(number)].key),
-            Self::Recorded { session, turn } => write!(f, "conv_{session:06}_turn_{}", turn + 1),
+            Self::Recorded { session, turn, cycle: 0 } => write!(f, "conv_{session:06}_turn_{}", turn + 1),
+            Self::Recorded { session, turn, cycle } => {
+                write!(f, "conv_{session:06}_pass_{cycle}_turn_{}", turn + 1)
+            }
             Self::Prepared(number) => write!(f, "prepop_{number}"),
             Self::Ballast(number) => write!(f, "precond_{number}"),
         }
@@ -131,7 +136,7 @@ impl Request {
         };
         turns.map(move |turn| match own {
             Name::Turn { user, conversation, .. } => Name::Turn { user, conversation, turn },
-            Name::Recorded { session, .. } => Name::Recorded { session, turn },
+            Name::Recorded { session, cycle, .. } => Name::Recorded { session, turn, cycle },
             other => other,
         })
     }

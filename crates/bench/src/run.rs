@@ -1,4 +1,4 @@
-//! A run: the store is opened and filled, users ask, the window opens and closes, and the store is cleaned.
+//! A run: the store is opened, emptied and filled, users ask, the window opens and closes.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +32,11 @@ pub struct Observer<'a> {
 pub trait Watch {
     /// How it goes.
     fn pulse(&mut self, pulse: &Pulse);
+
+    /// So many bytes of `what` were written before the first request.
+    fn filling(&mut self, what: &str, bytes: u64) {
+        let _ = (what, bytes);
+    }
 }
 
 /// Nobody looks.
@@ -107,44 +112,35 @@ pub struct Outcome {
 /// How many of the store's events may wait to be looked at.
 const EVENTS: usize = 1 << 15;
 
-/// Runs `plan`; a recording is needed where its requests come from one.
-pub fn run<'a>(
-    plan: &'a Plan,
+/// Runs `plan`; a recording is needed where its requests come from one. What is written stays until the next
+/// run, or until [`clean`](crate::clean).
+pub fn run(
+    plan: &Plan,
     recording: Option<&Recording>,
-    observer: Observer<'a>,
-    log: Option<&'a mut LogWriter<'a>>,
+    observer: Observer<'_>,
+    log: Option<&mut LogWriter<'_>>,
 ) -> Result<Outcome> {
+    // All for as long as this function.
+    let (sink, stop) = (&mut *observer.sink, observer.stop);
+    let watch: &mut (dyn Watch + Send) = &mut *observer.watch;
     let store = stack::open(plan)?;
     stack::clear(&store)?;
-    let ran = run_on(&store, plan, recording, observer, log);
-    let closed = stack::close(plan, store);
-    let mut outcome = ran?;
-    if let Err(error) = closed {
-        outcome.notes.push(format!("entries of this run could not be removed: {error}"));
-    }
-    Ok(outcome)
-}
-
-fn run_on<'a>(
-    store: &Arc<Store>,
-    plan: &'a Plan,
-    recording: Option<&Recording>,
-    observer: Observer<'a>,
-    log: Option<&'a mut LogWriter<'a>>,
-) -> Result<Outcome> {
     let events = store.listen(EVENTS);
-    let mut log = log.map(|write| Log::new(plan, write));
+    let mut log = log.map(|write| Log::new(plan, &mut *write));
     let library = Library::new(&plan.habits.documents, plan.bytes_per_token, plan.seed);
-    let mut filler = Filler { plan, store, events: &events, log: log.as_mut(), stop: observer.stop };
+    let mut filler =
+        Filler { plan, store: &store, events: &events, log: log.as_mut(), stop, watch: &mut *watch };
     let filled = filler.fill(&library)?;
+    let watch = Mutex::new(watch);
     let source = sources::source(plan, library, recording);
     let lanes = Mutex::new(Vec::new());
     let (kernel, processor) = (KernelIo::now(), kernel::cpu_seconds());
     let clock = Clock::start(plan.time);
-    let ground = Ground { store: Arc::clone(store), events, observer, log };
+    let ground = Ground { store: Arc::clone(&store), events, sink, stop, log };
     let floor = Mutex::new(Floor::new(plan, source, ground));
+    let place = Place { plan, clock: &clock, store: &store, floor: &floor, watch: &watch, unremoved: &lanes };
     let worked = std::thread::scope(|scope| {
-        let work = || work(plan, &clock, store, &floor, &lanes);
+        let work = || work(&place);
         let others: Vec<_> = (1..plan.io_threads).map(|_| scope.spawn(work)).collect();
         let mine = work();
         others.into_iter().map(|other| other.join().expect("a thread of the run")).fold(mine, Result::and)
@@ -170,21 +166,26 @@ fn run_on<'a>(
     })
 }
 
+/// What threads work on.
+struct Place<'a, 'f> {
+    plan: &'a Plan,
+    clock: &'a Clock,
+    store: &'a Arc<Store>,
+    floor: &'a Mutex<Floor<'f>>,
+    watch: &'a Mutex<&'f mut (dyn Watch + Send)>,
+    unremoved: &'a Mutex<Vec<u64>>,
+}
+
 /// One thread: its lane is gone when this returns, and with it all that was at devices.
-fn work(
-    plan: &Plan,
-    clock: &Clock,
-    store: &Arc<Store>,
-    floor: &Mutex<Floor<'_>>,
-    unremoved: &Mutex<Vec<u64>>,
-) -> Result<()> {
+fn work(place: &Place<'_, '_>) -> Result<()> {
+    let Place { plan, clock, store, floor, watch, unremoved } = *place;
     let lane = store.lane(plan.io_depth as usize).map_err(|error| {
         let told = format!("cannot open a queue: {error}");
         lock(floor).close(clock.now(), Ended::Failed(told.clone()));
         Error::usage(told).hint("fewer --io-threads or a smaller --io-depth need less locked memory")
     })?;
     let mut desk = Desk::new(plan, clock, lane);
-    desk.work(floor);
+    desk.work(floor, watch);
     let count = desk.lane.unremoved();
     unremoved.lock().unwrap_or_else(PoisonError::into_inner).push(count);
     Ok(())

@@ -1,7 +1,7 @@
 //! The autoscaler: how many users a machine carries, found by adding and removing them.
 //!
-//! `qos` keeps latency: saturation is the higher of the windowed P95 of reads and writes against their limits
-//! and of a growing queue against its own; users grow below the target and shrink above it. `capacity` seeks
+//! `qos` keeps latency: saturation is the higher of the windowed P95 of reads and writes, waiting included,
+//! against their limits and of a growing queue against its own, and all of it where the queue is full; users grow below the target and shrink above it. `capacity` seeks
 //! the most tokens per second: it doubles, then grows by half, and stops when the windowed throughput no
 //! longer rises.
 
@@ -75,10 +75,14 @@ impl Scaling {
 pub(crate) struct Sample {
     pub(crate) at: Nanos,
     pub(crate) tokens_per_second: f64,
-    /// At the device, of reads from storage; absent without any.
+    /// From being asked for to the end, of reads from storage; absent without any.
     pub(crate) read_p95_ms: Option<f64>,
     pub(crate) write_p95_ms: Option<f64>,
     pub(crate) queue: u64,
+    /// Requests that ended.
+    pub(crate) served: u64,
+    /// Requests that found the queue full.
+    pub(crate) turned_away: u64,
 }
 
 /// One decision, as the report has it.
@@ -90,6 +94,8 @@ pub struct ScaleStep {
     pub mode: ScaleMode,
     /// What was done.
     pub action: Action,
+    /// Users in the interval that was looked at.
+    pub measured_users: u32,
     /// Users from here on.
     pub users: u32,
     /// From 0 to 1; absent where throughput is sought.
@@ -152,6 +158,8 @@ struct Peak {
 const COOLDOWN: u32 = 3;
 /// Saturation within this share of the target is kept.
 const BAND: f64 = 0.1;
+/// Fewer requests in a stage say nothing about its throughput.
+pub(crate) const FEWEST_SERVED: u64 = 3;
 /// A stage has to be better by this much to be a new peak.
 const GAIN: f64 = 1.01;
 /// As long as doubling users gives this much more, they are doubled again.
@@ -187,16 +195,17 @@ impl Scaler {
                 (action, users, Some(saturation), reason)
             }
             ScaleMode::Capacity => {
-                let (action, users, reason) = self.seek_peak(sample.tokens_per_second);
+                let (action, users, reason) = self.seek_peak(&sample);
                 (action, users, None, reason)
             }
         };
-        self.users = users;
+        let measured_users = std::mem::replace(&mut self.users, users);
         let peak = self.peak.map(|peak| peak.tokens_per_second);
         self.steps.push(ScaleStep {
             timestamp: sample.at.as_seconds(),
             mode: self.scaling.mode,
             action,
+            measured_users,
             users,
             saturation_level: saturation,
             read_latency_p95_ms: sample.read_p95_ms,
@@ -215,8 +224,15 @@ impl Scaler {
         let of = |p95: Option<f64>, limit: f64| p95.map_or(0.0, |p95| p95 / limit);
         let latency = of(sample.read_p95_ms, self.scaling.read_p95_ms)
             .max(of(sample.write_p95_ms, self.scaling.write_p95_ms));
-        let grows = self.history.front().is_some_and(|first| sample.queue > first.queue);
-        let queue = if grows { sample.queue as f64 / self.scaling.queue_depth as f64 } else { 0.0 };
+        let before = self.history.iter().rev().skip(1).map(|sample| sample.queue as f64);
+        let (count, sum) = before.fold((0.0, 0.0), |(count, sum), queue| (count + 1.0, sum + queue));
+        let grows = count > 0.0 && sample.queue as f64 > sum / count;
+        let full = sample.turned_away > 0 || sample.queue >= self.scaling.queue_depth;
+        let queue = match (full, grows) {
+            (true, _) => 1.0,
+            (false, true) => sample.queue as f64 / self.scaling.queue_depth as f64,
+            (false, false) => 0.0,
+        };
         latency.max(queue).min(1.0)
     }
 
@@ -253,7 +269,12 @@ impl Scaler {
         hold("at the target")
     }
 
-    fn seek_peak(&mut self, tokens_per_second: f64) -> (Action, u32, String) {
+    fn seek_peak(&mut self, sample: &Sample) -> (Action, u32, String) {
+        let Sample { tokens_per_second, served, .. } = *sample;
+        if served < FEWEST_SERVED {
+            let reason = format!("{served} requests ended: the stage goes on until {FEWEST_SERVED} have");
+            return (Action::Hold, self.users, reason);
+        }
         let before = self.peak.map_or(0.0, |peak| peak.tokens_per_second);
         let users_max = self.scaling.users_max;
         if tokens_per_second > before * GAIN {
@@ -288,7 +309,7 @@ mod tests {
     use super::*;
 
     fn sample(tokens_per_second: f64, read_p95_ms: f64, queue: u64) -> Sample {
-        Sample { tokens_per_second, read_p95_ms: Some(read_p95_ms), queue, ..Sample::default() }
+        Sample { tokens_per_second, read_p95_ms: Some(read_p95_ms), queue, served: 9, ..Sample::default() }
     }
 
     /// A machine that serves `most` users with a latency in proportion.
@@ -316,10 +337,12 @@ mod tests {
     #[test]
     fn a_growing_queue_saturates_without_any_latency() {
         let mut scaler = Scaler::new(Scaling::new(ScaleMode::Qos), 100);
-        let levels: Vec<f64> = [0, 50, 90, 90]
+        let levels: Vec<f64> = [0, 50, 90, 20, 100]
             .map(|queue| scaler.decide(sample(0.0, 0.0, queue)).saturation_level.unwrap())
             .into();
-        assert_eq!(levels, [0.0, 0.5, 0.9, 0.9]);
+        assert_eq!(levels, [0.0, 0.5, 0.9, 0.0, 1.0]);
+        let full = Sample { turned_away: 1, ..sample(0.0, 0.0, 0) };
+        assert_eq!(scaler.decide(full).saturation_level, Some(1.0));
     }
 
     /// Throughput that saturates at 40 users.
@@ -341,6 +364,16 @@ mod tests {
         let last = scaler.steps.last().unwrap();
         assert!(last.reason.starts_with("Peak capacity found: 4000.0 tokens/s with 40 users"), "{last:?}");
         assert_eq!((last.peak_throughput, last.peak_users), (Some(4000.0), Some(40)));
+    }
+
+    #[test]
+    fn a_stage_in_which_nothing_ended_is_no_peak() {
+        let mut scaler = Scaler::new(Scaling::new(ScaleMode::Capacity), 5);
+        for _ in 0..5 {
+            let step = scaler.decide(Sample::default());
+            assert_eq!((step.action, step.users), (Action::Hold, 5));
+        }
+        assert_eq!(scaler.decide(sample(1.0, 0.0, 0)).action, Action::ScaleUp);
     }
 
     #[test]

@@ -53,16 +53,23 @@ pub(crate) fn clear(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Closes the store; nothing of ours stays in a directory unless the plan says so.
-pub(crate) fn close(plan: &Plan, store: Arc<Store>) -> Result<()> {
+/// Removes what runs of `plan` left in places that outlive them, and nothing else; not if it is to be kept.
+pub fn clean(plan: &Plan) -> Result<()> {
     if plan.keep_cache {
         return Ok(());
     }
-    clear(&store)?;
-    store.trim().map_err(|error| Error::usage(format!("cannot delete spare files: {error}")))?;
-    drop(store);
     for tier in &plan.tiers {
-        if backends::backend(&tier.backend)?.caps.location == Location::Directory {
+        let caps = backends::backend(&tier.backend)?.caps;
+        if !caps.survives {
+            continue;
+        }
+        // Whatever it may hold, all of it goes.
+        let whole = TierPlan { capacity_bytes: None, ..tier.clone() };
+        let store = Store::open(vec![open_tier(&whole, false)?], plan.rules)?;
+        clear(&store)?;
+        store.trim().map_err(|error| Error::usage(format!("cannot delete spare files: {error}")))?;
+        drop(store);
+        if caps.location == Location::Directory {
             let path = Path::new(&tier.location);
             dismantle(path).map_err(|error| Error::io(path, error))?;
         }

@@ -17,6 +17,11 @@ use crate::request::{Name, Phase, Request, SharedPrompt};
 /// A prompt from here on is only prefilled: its answer comes later, from another worker.
 const PREFILL_ONLY_TOKENS: u32 = 10_000;
 
+/// Nobody asks faster than this, whatever the configuration says: time has to go on.
+const SHORTEST_PAUSE_S: f64 = 0.001;
+/// Tokens of entries that nobody asked for, as in the reference.
+pub(crate) const UNASKED_TOKENS: u32 = 2048;
+
 /// What all users have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -72,20 +77,27 @@ impl Habits {
     pub(crate) fn dress(&self, mut request: Request, library: &Library, draw: &mut Draw) -> Request {
         let prompted = draw.random_bool(self.prompt_probability);
         let number = prompted.then(|| draw.random_range(0..PROMPTS.len()));
-        let prompt = number.filter(|number| (*number as u32) < self.prompts_max).map(|number| {
-            let tokens = PROMPTS[number].words.max(self.prompt_tokens_min);
-            SharedPrompt { number: number as u8, tokens }
-        });
+        let prompt = number.and_then(|number| self.shared_prompt(number));
+        // A request that is shorter than the prompt does not begin with it.
+        let prompt = prompt.filter(|prompt| prompt.tokens < request.context_tokens);
         let retrieves = !library.is_empty() && draw.random_bool(self.documents.request_probability);
         request.chunks = retrieves.then(|| library.retrieve(self.documents.top_k, draw));
         let shared = prompt.map_or(0, |prompt| prompt.tokens);
-        request.context_tokens -= shared.min(request.context_tokens - 1);
+        request.context_tokens -= shared;
         request.prompt = prompt;
         if self.prepared > 0 {
             request.name = Name::Prepared(draw.random_range(0..self.prepared));
             request.phase = Phase::Decode;
+            request.context_tokens = UNASKED_TOKENS;
         }
         request
+    }
+
+    /// Shared prompt `number`, if so many are kept.
+    pub(crate) fn shared_prompt(&self, number: usize) -> Option<SharedPrompt> {
+        let tokens = PROMPTS[number].words.max(self.prompt_tokens_min);
+        let kept = (number as u32) < self.prompts_max;
+        kept.then_some(SharedPrompt { number: number as u8, tokens })
     }
 
     /// What a prompt of this many tokens does on this machine.
@@ -140,7 +152,7 @@ impl User {
     /// Its next request.
     pub fn next_request(&mut self, habits: &Habits, library: &Library) -> Request {
         let pause = self.think_seconds * self.draw.random_range(0.8..=1.2);
-        self.clock += Nanos::from_seconds(pause);
+        self.clock += Nanos::from_seconds(pause.max(SHORTEST_PAUSE_S));
         self.requests += 1;
         let name = self.next_name(habits);
         let context_tokens = self.vary(self.context_tokens);

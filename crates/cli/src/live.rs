@@ -38,6 +38,17 @@ impl Live {
         Arc::clone(&self.trial)
     }
 
+    fn show(&mut self, line: String) {
+        match &self.bar {
+            Some(bar) => bar.set_message(line),
+            None if !self.quiet && Instant::now() >= self.next => {
+                self.next = Instant::now() + SELDOM;
+                output::complain(&line);
+            }
+            None => {}
+        }
+    }
+
     fn line(&self, pulse: &Pulse) -> String {
         let trial = match self.trials {
             1 => String::new(),
@@ -64,15 +75,13 @@ impl Live {
 }
 
 impl BenchWatch for Live {
+    fn filling(&mut self, what: &str, bytes: u64) {
+        let line = format!("writing {what}: {:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
+        self.show(line);
+    }
+
     fn pulse(&mut self, pulse: &Pulse) {
-        match &self.bar {
-            Some(bar) => bar.set_message(self.line(pulse)),
-            None if !self.quiet && Instant::now() >= self.next => {
-                self.next = Instant::now() + SELDOM;
-                output::complain(&self.line(pulse));
-            }
-            None => {}
-        }
+        self.show(self.line(pulse));
     }
 }
 

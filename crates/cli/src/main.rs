@@ -31,6 +31,8 @@ enum Verb {
     Bench(Box<cmd::bench::Flags>),
     /// Compare two reports, and fail where one got worse.
     Compare(cmd::compare::Flags),
+    /// Play recorded storage calls.
+    Trace(cmd::trace::Flags),
     /// Replay a measured run and say how far the simulation is from it.
     Validate(cmd::validate::Flags),
     /// Look at measured tables before they are trusted.
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Replay(flags) => cmd::replay::run(*flags),
         Verb::Bench(flags) => cmd::bench::run(*flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
+        Verb::Trace(flags) => cmd::trace::run(flags),
         Verb::Validate(flags) => cmd::validate::run(&flags),
         Verb::Profile(flags) => cmd::profile::run(&flags),
         Verb::List(flags) => cmd::list::run(&flags),

@@ -68,6 +68,14 @@ impl Prompt {
         Self::from_ids([seed], tokens, tokens)
     }
 
+    /// Whether it begins with all of `earlier`, as far as whole ids tell.
+    pub fn extends(&self, earlier: &Self) -> bool {
+        let whole = (earlier.tokens / earlier.tokens_per_id).max(1) as usize;
+        self.tokens_per_id == earlier.tokens_per_id
+            && self.tokens > earlier.tokens
+            && self.chain.get(..whole) == earlier.chain.get(..whole)
+    }
+
     /// Length in tokens.
     pub fn tokens(&self) -> u32 {
         self.tokens

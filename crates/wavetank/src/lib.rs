@@ -26,12 +26,13 @@ mod verdict;
 pub use args::ReplayArgs;
 pub use bench::{
     AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, DatasetPlan, Dtype, GenerationMode, GpuTier,
-    ModelPlan, ReadPolicy, Tokenizer, bench, bench_models, choice, memory_table, run_parameters,
+    ModelPlan, PlayArgs, ReadPolicy, Tokenizer, bench, bench_models, choice, memory_table, play_log,
+    run_parameters,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
 pub use seeds::replay_seeds;
-pub use wavetank_bench::{Load as BenchLoad, Pulse, ScaleMode, Watch as BenchWatch};
+pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as BenchWatch};
 pub use wavetank_cache::{Promotion, WritePolicy};
 pub use wavetank_model::{Error, ErrorKind, Result};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};

@@ -1,10 +1,13 @@
 //! `bench NAME`: what the release build costs on fixed cases, beside the tools it is compared with. A new
 //! bench is one file and one row of [`BENCHES`].
 
+mod fio;
+mod kv;
 mod machine;
 pub(crate) mod measure;
 mod outcome;
 mod peer;
+mod rate;
 mod record;
 mod replay;
 mod store;
@@ -31,6 +34,7 @@ struct Page {
 }
 
 const BENCHES: &[Bench] = &[
+    Bench { name: "kv", measure: kv::measure },
     Bench { name: "replay", measure: |options| suite::measure(&replay::SUITE, options) },
     Bench { name: "store", measure: store::measure },
 ];

@@ -7,13 +7,14 @@
 //! to a fresh directory; nothing is unlinked before the last pair of a size is measured. Neither side
 //! flushes.
 
-mod fio;
 mod ours;
 mod pairs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::fio::{self, Job};
+use super::rate::Rate;
 use super::{Options, Page};
 use crate::process::{self, cargo, text_of};
 use ours::Entries;
@@ -30,24 +31,6 @@ const TOTAL: u64 = 960 * MIB;
 const PIECE: u64 = MIB;
 /// Where entries go; `WAVETANK_BENCH_DIRECTORY` names another place.
 const FOLDER: &str = "target/bench/store";
-
-/// What a phase moved, how fast and at what cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Rate {
-    bytes: f64,
-    seconds: f64,
-    cpu_s: f64,
-}
-
-impl Rate {
-    fn mb_per_s(&self) -> f64 {
-        self.bytes / self.seconds / 1e6
-    }
-
-    fn cpu_s_per_gib(&self) -> f64 {
-        self.cpu_s / (self.bytes / (1u64 << 30) as f64)
-    }
-}
 
 /// Runs every size and depth.
 pub(super) fn measure(options: &Options) -> Result<Page, String> {
@@ -95,9 +78,9 @@ fn measure_pairs(
             // Who goes first alternates, so that neither always finds the device as the other left it.
             let pair = if rep % 2 == 0 {
                 let ours = entries.run(phase.ours)?;
-                Pair { ours, fio: fio::run(phase.fio, &theirs, size, depth)? }
+                Pair { ours, fio: theirs_of(phase.fio, &theirs, size, depth)? }
             } else {
-                let fio = fio::run(phase.fio, &theirs, size, depth)?;
+                let fio = theirs_of(phase.fio, &theirs, size, depth)?;
                 Pair { ours: entries.run(phase.ours)?, fio }
             };
             pairs.push(pair);
@@ -107,7 +90,15 @@ fn measure_pairs(
     Ok(found)
 }
 
-fn file_system(place: &Path) -> Result<String, String> {
+/// fio on files of `size` bytes.
+fn theirs_of(way: &str, folder: &Path, size: u64, depth: usize) -> Result<Rate, String> {
+    let more = vec!["--file_service_type=sequential".to_owned()];
+    let job = Job { way, folder, size, files: TOTAL / size, piece: PIECE, depth, more };
+    let [read, written] = fio::run(&job)?;
+    Ok(if way == "read" { read } else { written })
+}
+
+pub(super) fn file_system(place: &Path) -> Result<String, String> {
     let parent = place.parent().unwrap_or(Path::new("."));
     let path = parent.display().to_string();
     let told = text_of("stat", &["-f", "-c", "%T", &path])?;

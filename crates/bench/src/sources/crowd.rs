@@ -26,7 +26,10 @@ pub(super) struct Crowd {
 
 struct Member {
     user: User,
+    /// What it asks next; kept while it is away.
     next: Option<Request>,
+    /// Whether it waits for an answer.
+    waits: bool,
 }
 
 impl Crowd {
@@ -69,7 +72,9 @@ impl Source for Crowd {
 
     fn take(&mut self) -> Request {
         let Reverse((_, number)) = self.due.pop().expect("a request comes");
-        let request = self.members[number as usize].next.take().expect("it was scheduled");
+        let member = &mut self.members[number as usize];
+        let request = member.next.take().expect("it was scheduled");
+        member.waits = self.load == Load::Closed;
         if self.load == Load::Open {
             self.schedule(number);
         }
@@ -78,7 +83,9 @@ impl Source for Crowd {
 
     fn answered(&mut self, request: &Request, at: Nanos) {
         if self.load == Load::Closed {
-            self.members[request.user as usize].user.wait_for(at);
+            let member = &mut self.members[request.user as usize];
+            member.waits = false;
+            member.user.wait_for(at);
             self.schedule(request.user);
         }
     }
@@ -89,12 +96,18 @@ impl Source for Crowd {
         for number in before..users {
             if number as usize == self.members.len() {
                 let user = User::new(number, &self.habits, self.seed, now);
-                self.members.push(Member { user, next: None });
+                self.members.push(Member { user, next: None, waits: false });
             }
             let member = &mut self.members[number as usize];
             member.user.wait_for(now);
-            member.next = None;
-            self.schedule(number);
+            match &mut member.next {
+                Some(next) => {
+                    next.at = next.at.max(now);
+                    self.due.push(Reverse((next.at, number)));
+                }
+                None if member.waits => {}
+                None => self.schedule(number),
+            }
         }
     }
 }
@@ -173,6 +186,19 @@ mod tests {
         let back = names(&mut crowd, 60);
         assert!(back.iter().any(|name| name.contains("user_0002")));
         assert!(back.iter().all(|name| !first.contains(name)), "no name is used twice");
+    }
+
+    /// Broken by: a user who comes back while its old request is answered, and then asks twice at a time.
+    #[test]
+    fn a_user_who_comes_back_waits_for_its_old_answer() {
+        let mut crowd = crowd(2, Load::Closed, Habits::default());
+        let asked = [crowd.take(), crowd.take()];
+        let now = asked[1].at + Nanos(1);
+        crowd.resize(1, now);
+        crowd.resize(2, now);
+        assert_eq!(crowd.next_at(), None);
+        asked.iter().for_each(|request| crowd.answered(request, now));
+        assert_eq!((crowd.take().number, crowd.take().number, crowd.next_at()), (2, 2, None));
     }
 
     #[test]

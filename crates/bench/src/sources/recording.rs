@@ -9,7 +9,7 @@ use wavetank_model::{Nanos, Opening, Result, Workload, seeded};
 
 use super::Source;
 use crate::document::Library;
-use crate::plan::{Arrivals, Feed, Plan};
+use crate::plan::{Arrivals, Feed, Plan, Time};
 use crate::request::{Name, Place, Request};
 use crate::user::Habits;
 
@@ -42,15 +42,17 @@ impl Recording {
         let (mut sessions, mut turns) = (Vec::new(), Vec::new());
         while let Some(Opening { at, request }) = workload.open()? {
             let (session, first) = (request.session, turns.len() as u32);
-            let (mut known, mut think, mut request) = (0, Nanos::ZERO, request);
+            let (mut known, mut think, mut before, mut request) = (0, Nanos::ZERO, None, request);
             loop {
                 let tokens = request.prompt.tokens();
-                let added = tokens.checked_sub(known).filter(|added| *added > 0).unwrap_or(tokens);
+                let goes_on = before.as_ref().is_some_and(|before| request.prompt.extends(before));
+                let added = tokens.checked_sub(known).filter(|added| goes_on && *added > 0).unwrap_or(tokens);
                 turns.push(Turn { context_tokens: added, generate_tokens: request.output_tokens, think });
                 known = tokens.saturating_add(request.output_tokens);
                 let Some(pause) = request.think else { break };
                 think = pause;
-                request = workload.follow_up(session, request.turn + 1)?;
+                let next = workload.follow_up(session, request.turn + 1)?;
+                before = Some(std::mem::replace(&mut request, next).prompt);
             }
             sessions.push(Session { at, first, turns: turns.len() as u32 - first });
         }
@@ -107,7 +109,12 @@ pub(super) struct Player {
     /// Users who play now, where a user plays one conversation at a time.
     playing: u32,
     taken: u32,
+    /// Between an answer and what follows it, at least.
+    pause: Nanos,
 }
+
+/// On a virtual clock nothing else may take time, and time has to go on.
+const VIRTUAL_PAUSE: Nanos = Nanos(100_000_000);
 
 /// A request to come; ties go by the order they were scheduled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -146,6 +153,7 @@ impl Player {
             scheduled: 0,
             playing: 0,
             taken: 0,
+            pause: if plan.time == Time::Virtual { VIRTUAL_PAUSE } else { Nanos::ZERO },
         };
         player.pass.order = player.order(0);
         player.begin(Nanos::ZERO);
@@ -240,7 +248,9 @@ impl Source for Player {
             class: self.habits.classes.draw(&mut draw),
             phase: Habits::phase(context_tokens),
             name: if self.habits.multi_turn {
-                Name::Recorded { session, turn }
+                // What has times is another request in every pass; a conversation is the same one again.
+                let timed = matches!(self.arrivals, Arrivals::Recorded { .. });
+                Name::Recorded { session, turn, cycle: if timed { cycle as u32 } else { 0 } }
             } else {
                 Name::Single { user: session, number: turn + 1 }
             },
@@ -261,10 +271,14 @@ impl Source for Player {
         let next = turn + 1;
         if next < self.recording.sessions[session as usize].turns {
             let think = self.recording.turn(session, next).think;
+            let think = match self.arrivals {
+                Arrivals::Recorded { speedup } => Nanos::from_seconds(think.as_seconds() / speedup),
+                _ => think.max(self.pause),
+            };
             self.push(at + think, Place { session, turn: next, cycle });
         } else if self.arrivals == Arrivals::OnAnswer {
             self.playing -= 1;
-            self.begin(at);
+            self.begin(at + self.pause);
         }
     }
 
@@ -292,7 +306,7 @@ mod tests {
     fn player(arrivals: Arrivals, cycles: Option<u64>, users: u32) -> Player {
         let feed = Feed::Recording { arrivals, cycles, shuffle: false };
         let habits = Habits { prompt_probability: 0.0, ..Habits::default() };
-        let plan = Plan { feed, habits, ..crate::testing::plan(users) };
+        let plan = Plan { feed, habits, time: Time::Wall, ..crate::testing::plan(users) };
         Player::new(&plan, Library::new(&Documents::default(), 1, 1), recording())
     }
 
@@ -314,7 +328,7 @@ mod tests {
         let expected =
             ["0 conv_000000_turn_1 100", "1 conv_000000_turn_2 200", "2500 conv_000001_turn_1 300"];
         assert_eq!(&all[..3], expected);
-        assert!(all.iter().any(|line| line.starts_with("7000 conv_000001")), "{all:?}");
+        assert!(all.iter().any(|line| line == "7000 conv_000001_pass_1_turn_1 300"), "{all:?}");
     }
 
     #[test]

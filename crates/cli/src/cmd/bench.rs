@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
+use serde_json::Value;
 use wavetank::{BenchArgs, BenchObserver, BenchPlan, Benched, Error, Result, bench, run_parameters};
 use wavetank_report::render;
 
@@ -56,8 +57,10 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     };
     let benched = bench(&plan, observer, log.as_deref())?;
     drop(live);
+    // What was measured is said before anything can go wrong with files.
+    output::say(&summary(&plan, &benched))?;
     write(&plan, &benched, &report, out.xlsx_output.as_deref())?;
-    output::say(&summary(&plan, &benched, &report))?;
+    output::say(&format!("Saved full report to: {}\n", report.display()))?;
     Ok(exit_code(&plan, &benched))
 }
 
@@ -91,12 +94,25 @@ fn write(plan: &BenchPlan, benched: &Benched, report: &Path, table: Option<&Path
     })
 }
 
-fn summary(plan: &BenchPlan, benched: &Benched, report: &Path) -> String {
+fn summary(plan: &BenchPlan, benched: &Benched) -> String {
     let partial = if benched.report["partial"] == true { " (partial)" } else { "" };
     let (users, model) = (plan.run.users, &plan.model.name);
     let title = format!("wavetank bench{partial}: {model}, {users} users");
     let table = render::storage::table(&title, &benched.summary, &benched.warnings);
-    format!("{table}{}{}Saved full report to: {}\n", scaling(benched), trials(benched), report.display())
+    format!("{table}{}{}{}", scaling(benched), trials(benched), harness(benched))
+}
+
+/// What the harness could drive, beside which a drive's numbers can be trusted.
+fn harness(benched: &Benched) -> String {
+    let number = |path: &str| benched.report.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
+    format!(
+        "Harness: an I/O thread with nothing behind it writes {:.1} GiB/s at {:.1} us an operation; this run took \
+         {:.1} CPU-s in {:.1} s\n",
+        number("/harness/write_gbps_per_thread"),
+        number("/harness/operation_us"),
+        number("/wall/cpu_seconds"),
+        number("/wall/run_seconds"),
+    )
 }
 
 /// What the autoscaler found.
@@ -104,7 +120,10 @@ fn scaling(benched: &Benched) -> String {
     let last = benched.report["autoscaling_stats"].as_array().and_then(|steps| steps.last());
     last.map_or_else(String::new, |step| {
         let reason = step["reason"].as_str().unwrap_or_default();
-        format!("Autoscaling: {} users at the end; {reason}\n", step["users"])
+        let within = &benched.report["autoscaling_summary"]["most_users_within_target"];
+        let within =
+            within.as_u64().map_or(String::new(), |users| format!("; {users} kept within the target"));
+        format!("Autoscaling: {} users at the end{within}; {reason}\n", step["users"])
     })
 }
 

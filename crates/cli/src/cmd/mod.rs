@@ -7,4 +7,5 @@ pub(crate) mod list;
 pub(crate) mod profile;
 pub(crate) mod replay;
 mod replay_flags;
+pub(crate) mod trace;
 pub(crate) mod validate;

@@ -18,6 +18,7 @@ mod machine;
 mod model;
 mod place;
 mod plan;
+mod play;
 mod run;
 mod sheet;
 #[cfg(test)]
@@ -31,5 +32,6 @@ pub use args::{BenchArgs, GenerationMode, GpuTier, ReadPolicy, Tokenizer, choice
 pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
 pub use plan::{BenchPlan, DatasetPlan};
+pub use play::{PlayArgs, play_log};
 pub use run::{BenchObserver, Benched, bench};
 pub use sheet::run_parameters;

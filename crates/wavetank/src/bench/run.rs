@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
-use wavetank_bench::{Ended, Harness, LogWriter, Logged, Observer, Outcome, Watch};
+use wavetank_bench::{Action, Ended, Harness, Observer, Outcome, ScaleStep, Watch};
 use wavetank_model::{Error, Result};
 use wavetank_report::render::storage as render;
 use wavetank_report::storage::{AtEnd, ClassTarget, Setting, TierRole, TierUse};
@@ -57,68 +57,109 @@ struct Trial {
     outcome: Outcome,
 }
 
-/// Runs `plan`; every operation is written to `log`, if there is one.
+impl Trial {
+    /// Whether it went to its end.
+    fn is_whole(&self) -> bool {
+        matches!(self.outcome.ended, Ended::Duration | Ended::Drained | Ended::PeakFound)
+    }
+}
+
+/// What trials came to.
+struct Trials {
+    /// At least one.
+    all: Vec<Trial>,
+    /// Why there are no more of them, if that was no decision of ours.
+    error: Option<Error>,
+}
+
+impl Trials {
+    /// Those that went to their end; all of them if none did.
+    fn whole(&self) -> Vec<usize> {
+        let whole: Vec<usize> = (0..self.all.len()).filter(|&at| self.all[at].is_whole()).collect();
+        if whole.is_empty() { (0..self.all.len()).collect() } else { whole }
+    }
+
+    /// What they agree on, and the one that is reported: the median of the whole ones.
+    fn agreement(&self) -> (Agreement, usize) {
+        let whole = self.whole();
+        let value = |&at: &usize| self.all[at].summary.primary_metric().value;
+        let agreement = Agreement::of(&whole.iter().map(value).collect::<Vec<_>>());
+        let chosen = whole[agreement.median_trial()];
+        (agreement, chosen)
+    }
+}
+
+/// Runs `plan`; every operation is written to `log`, if there is one. Nothing of ours stays in the cache
+/// directory, also after an error, unless the plan says so.
 pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) -> Result<Benched> {
     let validation = plan.validation_trace.as_deref().map(Validation::read).transpose()?;
     let dataset = dataset::read(plan)?;
     let harness = Harness::measure(&plan.run)?;
-    let BenchObserver { watch, stop, trial } = observer;
-    let mut trials = Vec::new();
-    let mut agreement = None;
-    for number in 1..=plan.trials.max(1) {
-        trial(number);
-        let done = run_once(plan, dataset.as_ref(), Observed { watch: &mut *watch, stop }, log)?;
-        let ended_badly = !matches!(done.outcome.ended, Ended::Duration | Ended::Drained | Ended::PeakFound);
-        trials.push(done);
-        let values: Vec<f64> = trials.iter().map(|trial| trial.summary.primary_metric().value).collect();
-        let agreed = agreement.insert(Agreement::of(&values));
-        if ended_badly || stop.load(Ordering::Relaxed) || agreed.is_tight(plan.trials_ci) {
-            break;
-        }
+    let folder = plan.temporary_cache.then(temporary).transpose()?;
+    let mut run = plan.run.clone();
+    if let Some(folder) = &folder {
+        let storage = run.tiers.iter_mut().find(|tier| tier.role == wavetank_bench::TierRole::Storage);
+        let storage = storage.expect("a temporary directory is for the storage tier");
+        storage.location = folder.path().to_string_lossy().into_owned();
     }
-    let agreement = agreement.expect("there is a trial");
-    let finished = Finished { plan, dataset, harness, validation, agreement, trials };
+    let trials = run_trials(plan, &run, dataset.as_ref(), observer, log);
+    let cleaned = wavetank_bench::clean(&run);
+    let trials = trials?;
+    if trials.error.is_none() {
+        cleaned?;
+    }
+    let (agreement, chosen) = trials.agreement();
+    let finished = Finished { plan, dataset, harness, validation, agreement, chosen, trials };
     Ok(finished.report())
 }
 
-/// What a trial lends to the run.
-struct Observed<'a> {
-    watch: &'a mut (dyn Watch + Send),
-    stop: &'a AtomicBool,
+/// Runs trials until there are enough. An error after the first leaves those before it.
+fn run_trials(
+    plan: &BenchPlan,
+    run: &wavetank_bench::Plan,
+    dataset: Option<&Dataset>,
+    observer: BenchObserver<'_>,
+    log: Option<&Path>,
+) -> Result<Trials> {
+    let BenchObserver { watch, stop, trial } = observer;
+    let mut trials = Trials { all: Vec::new(), error: None };
+    loop {
+        trial(trials.all.len() as u32 + 1);
+        let mut sink = Storage::new(&setting(plan));
+        let seen = Observer { sink: &mut sink, watch: &mut *watch, stop };
+        let outcome = match run_once(run, dataset, seen, log) {
+            Ok(outcome) => outcome,
+            Err(error) if trials.all.is_empty() => return Err(error),
+            Err(error) => return Ok(Trials { error: Some(error), ..trials }),
+        };
+        let tiers = outcome.usage.iter().map(|usage| TierUse { bytes: usage.bytes, entries: usage.entries });
+        let summary = sink.summary(AtEnd { tiers: tiers.collect() });
+        trials.all.push(Trial { summary, outcome });
+        let is_last = trials.all.len() as u32 >= plan.trials || stop.load(Ordering::Relaxed);
+        let went_wrong = !trials.all.last().is_some_and(Trial::is_whole);
+        if is_last || went_wrong || trials.agreement().0.is_tight(plan.trials_ci) {
+            return Ok(trials);
+        }
+    }
 }
 
 fn run_once(
-    plan: &BenchPlan,
+    run: &wavetank_bench::Plan,
     dataset: Option<&Dataset>,
-    observed: Observed<'_>,
+    observer: Observer<'_>,
     log: Option<&Path>,
-) -> Result<Trial> {
-    let mut run = plan.run.clone();
-    let folder = plan.temporary_cache.then(temporary).transpose()?;
-    if let Some(folder) = &folder {
-        let directory = folder
-            .path()
-            .to_str()
-            .ok_or_else(|| Error::usage("the temporary directory's name is no text"))?;
-        let storage = run.tiers.iter_mut().find(|tier| tier.role == wavetank_bench::TierRole::Storage);
-        storage.expect("a temporary directory is for the storage tier").location = directory.to_owned();
-    }
-    let mut sink = Storage::new(&setting(plan));
-    let mut log = log.map(IoLog::create).transpose()?;
-    let mut write = log.as_mut().map(|log| |row: &Logged| log.write(row));
-    let write = write.as_mut().map(|write| write as &mut LogWriter<'_>);
-    let observer = Observer { sink: &mut sink, watch: observed.watch, stop: observed.stop };
+) -> Result<Outcome> {
     let recording = dataset.map(|dataset| &dataset.recording);
-    let outcome = wavetank_bench::run(&run, recording, observer, write)?;
-    if let Some(log) = log {
-        log.finish()?;
-    }
-    let tiers = outcome.usage.iter().map(|usage| TierUse { bytes: usage.bytes, entries: usage.entries });
-    let summary = sink.summary(AtEnd { tiers: tiers.collect() });
-    Ok(Trial { summary, outcome })
+    let Some(path) = log else { return wavetank_bench::run(run, recording, observer, None) };
+    let mut log = IoLog::create(path)?;
+    let mut write = |row: &wavetank_bench::Logged| log.write(row);
+    let outcome = wavetank_bench::run(run, recording, observer, Some(&mut write))?;
+    log.finish()?;
+    Ok(outcome)
 }
 
-fn temporary() -> Result<tempfile::TempDir> {
+/// A directory for one benchmark, gone when it is dropped.
+pub(super) fn temporary() -> Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix("wavetank_bench_").tempdir().map_err(|error| {
         Error::usage(format!("cannot make a temporary directory: {error}")).hint("give --cache-dir")
     })
@@ -155,27 +196,34 @@ struct Finished<'a> {
     harness: Harness,
     validation: Option<Validation>,
     agreement: Agreement,
-    trials: Vec<Trial>,
+    /// The trial that is reported.
+    chosen: usize,
+    trials: Trials,
 }
 
 impl Finished<'_> {
     fn report(mut self) -> Benched {
-        let chosen = self.agreement.median_trial();
-        let last = self.trials.last().map(|trial| trial.outcome.ended.clone());
+        let Trial { summary, outcome } = &self.trials.all[self.chosen];
         let mut warnings = self.plan.warnings.clone();
         warnings.extend(self.dataset.iter().flat_map(|dataset| dataset.notes.clone()));
-        warnings.extend(warn::about(self.plan, &self.trials[chosen].summary, &self.trials[chosen].outcome));
-        let report = Value::Object(self.json(chosen, &warnings));
-        let failure = match &last {
-            Some(Ended::Failed(why)) => Some(why.clone()),
+        warnings.extend(warn::about(self.plan, summary, outcome));
+        let last = self.trials.all.last().map(|trial| trial.outcome.ended.clone());
+        let interrupted = last == Some(Ended::Interrupted);
+        if interrupted && outcome.ended != Ended::Interrupted {
+            warnings.push("interrupted: the numbers are those of the trials that had ended".to_owned());
+        }
+        let failure = match (&self.trials.error, last) {
+            (Some(error), _) => Some(error.to_string()),
+            (None, Some(Ended::Failed(why))) => Some(why),
             _ => None,
         };
-        let Trial { summary, .. } = self.trials.swap_remove(chosen);
-        Benched { summary, report, warnings, failure, interrupted: last == Some(Ended::Interrupted) }
+        let report = Value::Object(self.json(self.chosen, &warnings));
+        let Trial { summary, .. } = self.trials.all.swap_remove(self.chosen);
+        Benched { summary, report, warnings, failure, interrupted }
     }
 
     fn json(&self, chosen: usize, warnings: &[String]) -> Map<String, Value> {
-        let Trial { summary, outcome } = &self.trials[chosen];
+        let Trial { summary, outcome } = &self.trials.all[chosen];
         let mut report = render::json(summary);
         let scaling = scaling(self.plan, outcome);
         if let Some(Value::Object(keys)) = report.get_mut("summary") {
@@ -211,27 +259,27 @@ impl Finished<'_> {
     }
 
     fn trials_json(&self, chosen: usize) -> Value {
-        let row = |trial: &Trial| {
-            let (ended, _) = ended(&trial.outcome.ended);
-            let keys = render::json(&trial.summary);
-            let of = |path: &str| Value::Object(keys.clone()).pointer(path).cloned().unwrap_or(Value::Null);
+        let row = |(number, trial): (usize, &Trial)| {
+            let (summary, storage) = (&trial.summary, trial.summary.traffic(TierRole::Storage));
+            let gbps = |bytes: u64| summary.per_second(bytes as f64 / wavetank_report::storage::GIB);
             json!({
-                "primary_metric": trial.summary.primary_metric().value,
-                "requests_completed": of("/requests_completed"),
-                "avg_throughput_tokens_per_sec": of("/summary/avg_throughput_tokens_per_sec"),
-                "tier_storage_read_bandwidth_gbps": of("/summary/cache_stats/tier_storage_read_bandwidth_gbps"),
-                "tier_storage_write_bandwidth_gbps": of("/summary/cache_stats/tier_storage_write_bandwidth_gbps"),
-                "end_to_end_p95_ms": of("/summary/end_to_end_latency_ms/p95"),
-                "ended": ended,
+                "primary_metric": summary.primary_metric().value,
+                "requests_completed": summary.requests.completed(),
+                "avg_throughput_tokens_per_sec": summary.per_second(summary.requests.generated_tokens as f64),
+                "tier_storage_read_bandwidth_gbps": gbps(storage.read_bytes),
+                "tier_storage_write_bandwidth_gbps": gbps(storage.written_bytes),
+                "end_to_end_p95_ms": summary.requests.end_to_end.p95,
+                "files": if number == 0 { "new" } else { "used again" },
+                "ended": ended(&trial.outcome.ended).0,
             })
         };
         json!({
             "asked_for": self.plan.trials,
-            "run": self.trials.len(),
+            "run": self.trials.all.len(),
             "reported": chosen + 1,
-            "metric": self.trials[chosen].summary.primary_metric().name.key(),
+            "metric": self.trials.all[chosen].summary.primary_metric().name.key(),
             "agreement": self.agreement,
-            "trials": self.trials.iter().map(row).collect::<Vec<_>>(),
+            "trials": self.trials.all.iter().enumerate().map(row).collect::<Vec<_>>(),
         })
     }
 }
@@ -252,7 +300,14 @@ fn scaling(plan: &BenchPlan, outcome: &Outcome) -> Map<String, Value> {
     let summary = steps.last().map(|last| {
         let changed = steps.windows(2).filter(|pair| pair[0].users != pair[1].users).count();
         let first = usize::from(steps[0].users != plan.run.users);
+        let within = |step: &&ScaleStep| {
+            let target = plan.run.scaling.map_or(0.0, |scaling| scaling.target_saturation);
+            step.saturation_level.is_some_and(|level| level <= target * 1.1)
+        };
         json!({
+            // The most users that were measured and kept within the target; the last step's were not yet.
+            "most_users_within_target": steps.iter().filter(within).map(|step| step.measured_users).max(),
+            "settled": steps.iter().rev().take(3).all(|step| step.action == Action::Hold),
             "initial_users": plan.run.users,
             "final_users": last.users,
             "total_scale_events": changed + first,

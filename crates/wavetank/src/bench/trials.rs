@@ -49,6 +49,7 @@ impl Agreement {
             ci95_percent: student.map(|t| t * cv / count.sqrt() * 100.0),
             verdict: match (values.len(), cv) {
                 (1, _) => "one trial: its spread is not known",
+                _ if mean == 0.0 => "nothing was measured",
                 (_, cv) if cv > NOISY_CV => "noise: differences below this spread mean nothing",
                 _ => "steady",
             },
@@ -58,7 +59,9 @@ impl Agreement {
 
     /// Whether further trials would tell little: the interval is within `percent`, which is not zero.
     pub(super) fn is_tight(&self, percent: f64) -> bool {
-        self.values.len() >= FEWEST && self.ci95_percent.is_some_and(|half| half <= percent && percent > 0.0)
+        self.mean != 0.0
+            && self.values.len() >= FEWEST
+            && self.ci95_percent.is_some_and(|half| half <= percent && percent > 0.0)
     }
 
     /// The trial whose value is the median, or the lower of the two around it.

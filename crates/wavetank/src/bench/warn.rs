@@ -1,7 +1,7 @@
 //! What a reader of a benchmark should know before using its numbers.
 
 use serde_json::{Value, json};
-use wavetank_bench::{Ended, KernelIo, Outcome};
+use wavetank_bench::{Arrivals, Ended, Feed, KernelIo, Outcome};
 use wavetank_report::StorageSummary;
 use wavetank_report::storage::{TierRole, Traffic};
 
@@ -20,6 +20,7 @@ pub(super) fn about(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcom
     warnings.extend(outcome.notes.iter().cloned());
     warnings.extend(ended(&outcome.ended));
     warnings.extend(counting(plan, summary, outcome));
+    warnings.extend(circumstances(plan));
     let mut count = |number: u64, what: &str| {
         if number > 0 {
             warnings.push(format!("{number} {what}"));
@@ -39,6 +40,37 @@ pub(super) fn about(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcom
         count(part.failed, &format!("entries of {what} could not be written"));
     }
     warnings
+}
+
+/// What the plan implies and is easily overlooked.
+fn circumstances(plan: &BenchPlan) -> Vec<String> {
+    let run = &plan.run;
+    let modelled = run.tiers.iter().any(|tier| tier.backend == "gpu_sim");
+    let timed =
+        matches!(run.feed, Feed::Recording { arrivals: Arrivals::Recorded { .. } | Arrivals::Every(_), .. });
+    let talks = matches!(run.feed, Feed::Users(_)) && run.habits.multi_turn;
+    let capacity: Option<u64> = run.tiers.iter().map(|tier| tier.capacity_bytes).sum();
+    let prepared = u64::from(run.habits.prepared) * 2048 * run.bytes_per_token;
+    [
+        (modelled, "the GPU tier is modelled: its times are those of a bandwidth and a latency"),
+        (
+            run.scaling.is_some() && timed,
+            "the recording's times decide the load: the autoscaler only changes how many requests are worked on",
+        ),
+        (run.scaling.is_some(), "users changed during the run: its averages are over all stages"),
+        (
+            talks && run.users > run.habits.conversations_max,
+            "there are more users than conversations.max_conversations: most conversations end after a turn",
+        ),
+        (
+            capacity.is_some_and(|capacity| prepared > capacity),
+            "the prepared entries do not fit the tiers: reads of those that left are misses",
+        ),
+    ]
+    .into_iter()
+    .filter(|(holds, _)| *holds)
+    .map(|(_, what)| what.to_owned())
+    .collect()
 }
 
 fn ended(ended: &Ended) -> Option<String> {

@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-use super::pairs::median;
 use super::{MIB, Rate};
+use crate::bench::rate::median;
 use crate::process::target_dir;
 
 /// A running `entries`.

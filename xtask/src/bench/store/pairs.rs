@@ -1,6 +1,7 @@
 //! Pairs of runs, and what they come to.
 
-use super::{KIB, MIB, Rate};
+use super::{KIB, MIB};
+use crate::bench::rate::{Rate, median};
 
 /// One run of each program, back to back.
 #[derive(Clone, Copy, Debug)]
@@ -47,14 +48,6 @@ pub(super) fn row(size: u64, depth: usize, phase: Phase, pairs: &[Pair]) -> Stri
         median(&of(|pair| pair.ours.cpu_s_per_gib())),
         median(&of(|pair| pair.fio.cpu_s_per_gib())),
     )
-}
-
-/// The middle value; of an even number the mean of the two in the middle.
-pub(super) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
 }
 
 /// (most - least) / median, in percent.

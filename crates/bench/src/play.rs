@@ -1,0 +1,232 @@
+//! A log of operations played against a backend: the same entries, sizes and order, on a real device.
+//!
+//! Operations on one entry keep their order; different entries overlap, as far as the depth allows.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use wavetank_model::{Error, Nanos, Result};
+use wavetank_store::meter::Meter;
+use wavetank_store::{Done, Existing, Key, Lane, OpId, Outcome, Payload, Put, Want};
+
+use crate::kernel::{self, KernelIo};
+use crate::log::Deed;
+use crate::plan::Plan;
+use crate::stack;
+
+/// One operation of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When, since the first one.
+    pub at: Nanos,
+    /// What is done.
+    pub deed: Deed,
+    /// The entry's length.
+    pub bytes: u64,
+    /// Its name.
+    pub key: Box<str>,
+}
+
+/// When operations are begun.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlayPace {
+    /// As soon as there is room.
+    Max,
+    /// At their times, so many times faster.
+    Recorded(f64),
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// Operations by how they ended.
+    pub counts: PlayCounts,
+    /// Latencies and bytes.
+    pub meter: Meter,
+    /// From the first operation to the end of the last.
+    pub seconds: f64,
+    /// Processor time of this process meanwhile.
+    pub cpu_seconds: f64,
+    /// What the kernel counted meanwhile.
+    pub kernel: Option<KernelIo>,
+    /// How far behind its time the latest operation began, with recorded times.
+    pub latest: Nanos,
+    /// What does not work here as it should.
+    pub notes: Vec<String>,
+    /// Whether it was ended before the log did.
+    pub interrupted: bool,
+}
+
+/// Operations by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PlayCounts {
+    /// Read.
+    pub hits: u64,
+    /// To be read and not there: written before the log began, or evicted here.
+    pub misses: u64,
+    /// Written.
+    pub written: u64,
+    /// Deleted.
+    pub deleted: u64,
+    /// To be deleted and not there.
+    pub absent: u64,
+    /// Not written for lack of room.
+    pub refused: u64,
+    /// Failed at the device.
+    pub failed: u64,
+}
+
+/// Operations under way at a time; pieces at the device are the plan's `io_depth`.
+const IN_FLIGHT: usize = 64;
+
+/// Plays `steps` on the tiers of `plan`, of which only tiers, rules, depth and seed matter.
+pub fn play(
+    plan: &Plan,
+    steps: &mut dyn Iterator<Item = Result<Step>>,
+    pace: PlayPace,
+    stop: &AtomicBool,
+) -> Result<Played> {
+    let store = stack::open(plan)?;
+    stack::clear(&store)?;
+    let told = |error| Error::usage(format!("cannot open a queue: {error}"));
+    let lane = store.lane(plan.io_depth as usize).map_err(told)?;
+    let (kernel, processor) = (KernelIo::now(), kernel::cpu_seconds());
+    let mut player = Player {
+        seed: plan.seed,
+        lane,
+        busy: HashSet::new(),
+        asked: HashMap::new(),
+        counts: PlayCounts::default(),
+    };
+    let (started, mut latest, mut interrupted) = (Instant::now(), Nanos::ZERO, false);
+    for step in steps {
+        let step = step?;
+        if let PlayPace::Recorded(speedup) = pace {
+            let due = started + Duration::from_secs_f64(step.at.as_seconds() / speedup);
+            player.wait_until(due);
+            let late = Instant::now().saturating_duration_since(due);
+            latest = latest.max(Nanos(late.as_nanos() as u64));
+        }
+        interrupted = stop.load(Ordering::Relaxed);
+        if interrupted {
+            break;
+        }
+        player.begin(&step);
+    }
+    player.drain(0);
+    let (seconds, meter) = (started.elapsed().as_secs_f64(), player.lane.meter().clone());
+    let counts = player.counts;
+    drop(player);
+    Ok(Played {
+        counts,
+        meter,
+        seconds,
+        cpu_seconds: kernel::cpu_seconds() - processor,
+        kernel: KernelIo::since(kernel),
+        latest,
+        notes: store.notes(),
+        interrupted,
+    })
+}
+
+struct Player {
+    seed: u64,
+    lane: Lane,
+    /// Entries that something is being done to.
+    busy: HashSet<Key>,
+    asked: HashMap<OpId, Key>,
+    counts: PlayCounts,
+}
+
+impl Player {
+    fn begin(&mut self, step: &Step) {
+        let key = Key::from(&*step.key);
+        self.drain(IN_FLIGHT - 1);
+        while self.busy.contains(&key) {
+            self.drain(self.asked.len() - 1);
+        }
+        let op = match step.deed {
+            Deed::Read => self.lane.get(key.clone(), Want::Nothing),
+            Deed::Delete => self.lane.remove(key.clone()),
+            Deed::Write => {
+                let payload = Payload::Seeded { seed: self.seed ^ key.fingerprint(), bytes: step.bytes };
+                self.lane.put(Put { key: key.clone(), payload, tenant: 0, existing: Existing::Replace })
+            }
+        };
+        self.busy.insert(key.clone());
+        self.asked.insert(op, key);
+        if let Some(done) = self.lane.poll() {
+            self.ended(done);
+        }
+    }
+
+    /// Waits until at most `left` operations are under way.
+    fn drain(&mut self, left: usize) {
+        while self.asked.len() > left {
+            let Some(done) = self.lane.wait() else { return };
+            self.ended(done);
+        }
+    }
+
+    fn wait_until(&mut self, due: Instant) {
+        while Instant::now() < due {
+            match self.lane.wait_until(due) {
+                Some(done) => self.ended(done),
+                None => std::thread::sleep(due.saturating_duration_since(Instant::now())),
+            }
+        }
+    }
+
+    fn ended(&mut self, done: Done) {
+        let key = self.asked.remove(&done.op).expect("it was asked for");
+        self.busy.remove(&key);
+        let counts = &mut self.counts;
+        let count = match done.outcome {
+            Outcome::Hit(_) => &mut counts.hits,
+            Outcome::Missed => &mut counts.misses,
+            Outcome::Stored(_) | Outcome::Existed => &mut counts.written,
+            Outcome::Removed(true) => &mut counts.deleted,
+            Outcome::Removed(false) => &mut counts.absent,
+            Outcome::Refused(_) => &mut counts.refused,
+            Outcome::Failed(_) => &mut counts.failed,
+        };
+        *count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::TierRole;
+    use crate::testing::{plan, tier};
+
+    fn steps(text: &str) -> Vec<Result<Step>> {
+        let step = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let deed = match words[0] {
+                "read" => Deed::Read,
+                "write" => Deed::Write,
+                _ => Deed::Delete,
+            };
+            let bytes = words.get(2).map_or(0, |bytes| bytes.parse().unwrap());
+            Ok(Step { at: Nanos::ZERO, deed, bytes, key: words[1].into() })
+        };
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(step).collect()
+    }
+
+    /// Broken by: two operations on one entry at a time, in the wrong order.
+    #[test]
+    fn operations_on_one_entry_keep_their_order() {
+        let plan = Plan { tiers: vec![tier(TierRole::Storage, "memory", Some(64 << 20))], ..plan(1) };
+        let text = "read early\n".to_owned() + &"write a 3000000\nread a\ndelete a\nread a\n".repeat(50);
+        let played =
+            play(&plan, &mut steps(&text).into_iter(), PlayPace::Max, &AtomicBool::new(false)).unwrap();
+        let expected = PlayCounts { hits: 50, misses: 51, written: 50, deleted: 50, ..PlayCounts::default() };
+        assert_eq!(played.counts, expected);
+        let read = played.meter.gauge(0, wavetank_store::meter::Work::Read);
+        assert_eq!((read.count, read.bytes), (50, 150_000_000));
+    }
+}
