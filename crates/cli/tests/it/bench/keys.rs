@@ -1,4 +1,5 @@
-//! The keys of a report: those of the reference (spec/kv-bench.md 16), the old ones of the product text, ours.
+//! The keys of a report: those of the reference (spec/kv-bench.md 16), the old ones of the product text, and
+//! ours.
 
 use serde_json::Value;
 
