@@ -367,6 +367,41 @@ fn criteria_without_samples_do_not_apply() {
     assert_eq!(status(&Setting { criteria: strict, ..throughput }, &slow), ("FAIL", 0, 1));
 }
 
+/// An operation that waited `wait`, then took 1 ms in this process and 9 ms at the device.
+fn waited(fact: StoreFact, wait: Nanos) -> BenchFact {
+    let times = IoTimes { queue: Nanos::ZERO, host: ms(1.0), device: ms(9.0), total: wait + ms(10.0) };
+    BenchFact::Stored(StoreEvent { at: Nanos::ZERO, key: 0, bytes: MIB, fact, times })
+}
+
+/// Broken by: waiting that is in no number, or only in those of the drive.
+#[test]
+fn waiting_in_front_of_a_device_is_said() {
+    let facts = [CPU, DRIVE].map(|tier| waited(StoreFact::Hit { tier }, ms(300.0)));
+    let report = finished(&setting(), &facts);
+    let stats = &report["summary"]["cache_stats"];
+    assert_eq!(stats["storage_read_wait_p95_ms"], json!(301.0));
+    assert_eq!(stats["nvme_read_wait_p50_ms"], json!(301.0));
+    assert_eq!(stats["cpu_read_wait_p9999_ms"], json!(301.0));
+    assert_eq!(stats["storage_read_device_p95_ms"], json!(9.0));
+    assert_eq!(report["summary"]["tiers"][2]["reads"]["wait_ms"]["p95"], json!(301.0));
+    let text = table("waiting", &collect(&setting(), window(10, &facts)), &[]);
+    assert!(text.contains("wait P95") && text.contains("301.00"), "{text}");
+}
+
+/// Broken by: memory judged by what its callers waited for.
+#[test]
+fn memory_is_judged_without_what_it_waits_for() {
+    let facts =
+        [waited(StoreFact::Stored { tier: CPU }, ms(400.0)), waited(StoreFact::Hit { tier: CPU }, ms(400.0))];
+    let run = collect(&setting(), window(10, &facts));
+    assert_eq!((run.host_memory.count(), run.host_memory.p95), (2, 10.0));
+    assert_eq!(run.assessment().criteria[2].passed, Some(true));
+    let report = finished(&setting(), &facts);
+    let stats = &report["summary"]["cache_stats"];
+    assert_eq!((&stats["cpu_write_p95_ms"], &stats["cpu_write_total_p95_ms"]), (&json!(10.0), &json!(410.0)));
+    assert_eq!(report["summary"]["tiers"][1]["writes"]["service_ms"]["p95"], json!(10.0));
+}
+
 /// Broken by: comparing with a part of a second, or with fewer than six.
 #[test]
 fn bandwidth_that_changes_is_said() {
@@ -453,18 +488,31 @@ fn the_bottleneck_is_said_in_words() {
     };
     let request = |waited, storage, generation| served(Class::Batch, ms(waited), ms(storage), ms(generation));
     let reads = touched(Operation::Read, Why::Decode, Answer::Hit(DRIVE), ms(71.0));
-    let copies = touched(Operation::Write, Why::Prefill, Answer::Stored(CPU), ms(9.0));
+    let queued = BenchFact::Touched(Touch {
+        operation: Operation::Read,
+        why: Why::Decode,
+        answer: Answer::Hit(DRIVE),
+        bytes: MIB,
+        times: IoTimes { device: ms(7.0), ..times(ms(100.0)) },
+    });
+    let [copy, asked] = write(CPU, MIB, ms(9.0));
+    let quick = moved(MIB, StoreFact::Stored { tier: CPU }, ms(1.0));
     let found = [
         sentence(&[request(86.0, 14.0, 0.0), reads]),
-        sentence(&[request(20.0, 80.0, 0.0), reads, copies]),
-        sentence(&[request(20.0, 80.0, 0.0), copies]),
+        sentence(&[request(20.0, 80.0, 0.0), reads, copy, asked]),
+        sentence(&[request(48.0, 52.0, 0.0), queued]),
+        sentence(&[request(20.0, 80.0, 0.0), copy, asked]),
+        sentence(&[request(10.0, 90.0, 0.0), quick, asked]),
         sentence(&[request(0.0, 10.0, 30.0), reads]),
         sentence(&[]),
     ];
     let expected = [
         "queue wait: 86 % of end-to-end latency; requests come faster than they are served",
-        "storage reads: 71 % of end-to-end latency, of which 90 % at the device",
-        "memory tiers: 80 % of end-to-end latency; copies in memory, and what they push down to make room",
+        "storage reads: 71 % of end-to-end latency, of which 90 % at the device and 10 % waiting for it",
+        "storage reads: 52 % of end-to-end latency, of which 7 % at the device and 93 % waiting for it",
+        "memory tiers: 80 % of end-to-end latency; copies in memory",
+        "waiting for storage: 80 % of end-to-end latency; entries for memory behind the drive, and behind what \
+         is pushed down for them",
         "generation: 75 % of end-to-end latency; it is paced at 30 ms a token, storage is not what limits",
         "nothing was served, so there is nothing to divide",
     ];

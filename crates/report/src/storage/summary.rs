@@ -20,7 +20,7 @@ pub struct StorageSummary {
     pub touches: TouchesSummary,
     /// What the tiers did, in the order of their numbers.
     pub tiers: Vec<TierSummary>,
-    /// Reads and writes of host memory together.
+    /// What reads and writes took of host memory itself, both together.
     pub host_memory: Spread,
     /// Second by second.
     pub timeline: Vec<Second>,
@@ -217,8 +217,10 @@ pub struct TimeSplit {
     pub storage_write: Nanos,
     /// The part of it at the device.
     pub storage_write_device: Nanos,
-    /// Reads and writes of the tiers in memory.
+    /// What reads and writes took of the tiers in memory themselves.
     pub memory: Nanos,
+    /// The rest of their time: behind other operations, and behind what made room for them.
+    pub lane_wait: Nanos,
     /// What was not found, was there already, or failed.
     pub elsewhere: Nanos,
 }
@@ -226,7 +228,7 @@ pub struct TimeSplit {
 impl TimeSplit {
     /// All of it.
     pub fn total(&self) -> Nanos {
-        self.storage_read + self.storage_write + self.memory + self.elsewhere
+        self.storage_read + self.storage_write + self.memory + self.lane_wait + self.elsewhere
     }
 }
 
@@ -270,12 +272,16 @@ pub struct LaneSummary {
     pub operations: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// From being asked for to the end.
+    /// From being asked for to the end, as the caller sees it.
     pub total: Spread,
     /// At the device.
     pub device: Spread,
     /// In this process.
     pub host: Spread,
+    /// Asked for and not at the device: behind other operations, behind what makes room, in this process.
+    pub wait: Spread,
+    /// In this process and at the device, without what was waited for: what the tier itself took.
+    pub service: Spread,
     /// By size of the entry, where there are some.
     pub sizes: Vec<SizeSummary>,
 }

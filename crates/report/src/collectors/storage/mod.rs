@@ -80,11 +80,18 @@ impl Storage {
             setting: self.setting.clone(),
             window,
             requests: self.requests.summary(),
-            touches: self.touches.summary(&self.setting),
+            touches: self.touches.summary(&self.setting, self.memory_service()),
             tiers: tiers.collect(),
             host_memory: self.host_memory(),
             timeline: self.timeline.seconds(window.elapsed),
         }
+    }
+
+    /// What the tiers in memory took themselves, over all reads and writes for callers.
+    fn memory_service(&self) -> Nanos {
+        let tiers = self.tiers.iter().zip(&self.setting.tiers);
+        let memory = tiers.filter(|(_, role)| **role != TierRole::Storage);
+        memory.fold(Nanos::ZERO, |sum, (tier, _)| sum + tier.service())
     }
 
     /// Reads and writes of host memory together, as one criterion wants them.

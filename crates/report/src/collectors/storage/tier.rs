@@ -45,11 +45,16 @@ pub(super) struct Tier {
 }
 
 impl Tier {
-    /// Latencies of callers, reads and writes together.
+    /// What reads and writes for callers took of the tier itself, both together.
     pub(super) fn both_ways(&self) -> Spread {
-        let mut both = self.reads.total.clone();
-        both.absorb(&self.writes.total);
+        let mut both = self.reads.service.clone();
+        both.absorb(&self.writes.service);
         both.spread()
+    }
+
+    /// The time that reads and writes for callers took of the tier itself.
+    pub(super) fn service(&self) -> Nanos {
+        self.reads.service.sum() + self.writes.service.sum()
     }
 
     pub(super) fn summary(&self, role: TierRole, hits: u64, at_end: TierUse) -> TierSummary {
@@ -79,6 +84,8 @@ pub(super) struct Lane {
     total: Latencies,
     device: Latencies,
     host: Latencies,
+    wait: Latencies,
+    service: Latencies,
     sizes: [Size; SIZE_CLASSES.len()],
 }
 
@@ -96,6 +103,9 @@ impl Lane {
         self.total.record(times.total);
         self.device.record(times.device);
         self.host.record(times.host);
+        self.wait.record(times.total.since(times.device));
+        // Both overlap, so their sum may be more than there was.
+        self.service.record((times.host + times.device).min(times.total));
         if bytes > 0 {
             let class = SIZE_CLASSES.partition_point(|class| class.below_bytes <= bytes);
             self.sizes[class.min(SIZE_CLASSES.len() - 1)].record(bytes, times.device);
@@ -110,6 +120,8 @@ impl Lane {
             total: self.total.spread(),
             device: self.device.spread(),
             host: self.host.spread(),
+            wait: self.wait.spread(),
+            service: self.service.spread(),
             sizes: sizes.map(|(size, class)| size.summary(class.name)).collect(),
         }
     }

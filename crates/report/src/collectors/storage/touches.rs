@@ -66,7 +66,9 @@ impl Touches {
         }
     }
 
-    pub(super) fn summary(&self, setting: &Setting) -> TouchesSummary {
+    /// `memory` is what the tiers in memory took themselves: the times of a touch have in them what made room
+    /// for it below.
+    pub(super) fn summary(&self, setting: &Setting, memory: Nanos) -> TouchesSummary {
         let [prompt, history, prefill, document, decode] = self.reasons;
         let mut time = TimeSplit { elsewhere: self.elsewhere, ..TimeSplit::default() };
         for (tier, role) in self.tiers.iter().zip(&setting.tiers) {
@@ -74,9 +76,11 @@ impl Touches {
                 (time.storage_read, time.storage_read_device) = (tier.read.total, tier.read.device);
                 (time.storage_write, time.storage_write_device) = (tier.written.total, tier.written.device);
             } else {
-                time.memory += tier.read.total + tier.written.total;
+                time.lane_wait += tier.read.total + tier.written.total;
             }
         }
+        time.memory = memory.min(time.lane_wait);
+        time.lane_wait = time.lane_wait.since(time.memory);
         TouchesSummary { prompt, history, prefill, document, decode, time }
     }
 }

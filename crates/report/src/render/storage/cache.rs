@@ -70,7 +70,8 @@ fn volumes(run: &StorageSummary) -> Map<String, Value> {
     }))
 }
 
-/// The keys of one tier; a tier that the run does not have is empty.
+/// The keys of one tier; a tier that the run does not have is empty. A drive is shown as callers see it, and
+/// memory by what it took itself, because most of what its callers see is waiting for the drive.
 fn tier(run: &StorageSummary, role: TierRole) -> Map<String, Value> {
     let name = role.name();
     let used = if role == TierRole::Storage { "used" } else { "memory_used" };
@@ -93,10 +94,14 @@ fn tier(run: &StorageSummary, role: TierRole) -> Map<String, Value> {
     let Some(tier) = run.tier(role) else { return keys };
     for (direction, lane) in [("read", &tier.reads), ("write", &tier.writes)] {
         let lane_name = format!("{name}_{direction}");
-        keys.extend(percentiles(&lane_name, &lane.total));
+        keys.extend(percentiles(&format!("{lane_name}_wait"), &lane.wait));
         if role == TierRole::Storage {
+            keys.extend(percentiles(&lane_name, &lane.total));
             keys.extend(percentiles(&format!("{lane_name}_device"), &lane.device));
             keys.extend(percentiles(&format!("{lane_name}_host"), &lane.host));
+        } else {
+            keys.extend(percentiles(&lane_name, &lane.service));
+            keys.extend(percentiles(&format!("{lane_name}_total"), &lane.total));
         }
     }
     keys

@@ -4,7 +4,8 @@ use crate::Spread;
 use crate::render::table::{framed, number};
 use crate::statistics::ratio;
 use crate::storage::{
-    Assessment, ClassSummary, Criterion, GIB, Metric, Standing, StorageSummary, TierSummary,
+    Assessment, ClassSummary, Criterion, GIB, LaneSummary, Metric, Standing, StorageSummary, TierRole,
+    TierSummary,
 };
 
 /// A screen of text: the answer first, then where it comes from.
@@ -98,8 +99,11 @@ fn shown(spread: &Spread, value: f64) -> String {
 }
 
 fn tiers(run: &StorageSummary) -> String {
-    let columns = ["Tier (ms)", "read GiB/s", "write GiB/s", "read P95", "device", "write P95", "device"];
-    let columns: Vec<&str> = columns.into_iter().chain(["demoted", "promoted", "evicted"]).collect();
+    let columns = [
+        &["Tier (ms)", "read GiB/s", "write GiB/s", "read P95", "device", "wait P95"][..],
+        &["write P95", "device", "wait P95", "demoted", "promoted", "evicted"],
+    ]
+    .concat();
     let mut table = framed(&columns);
     for tier in &run.tiers {
         table.add_row(tier_cells(run, tier));
@@ -110,14 +114,21 @@ fn tiers(run: &StorageSummary) -> String {
 fn tier_cells(run: &StorageSummary, tier: &TierSummary) -> Vec<String> {
     let gbps = |bytes: u64| number(run.per_second(bytes as f64 / GIB));
     let p95 = |spread: &Spread| shown(spread, spread.p95);
+    // Memory is shown by what it took itself, a drive as callers see it.
+    let whole = |lane: &LaneSummary| match tier.role {
+        TierRole::Storage => p95(&lane.total),
+        TierRole::Gpu | TierRole::Cpu => p95(&lane.service),
+    };
     vec![
         tier.role.name().to_owned(),
         gbps(tier.traffic.read_bytes),
         gbps(tier.traffic.written_bytes),
-        p95(&tier.reads.total),
+        whole(&tier.reads),
         p95(&tier.reads.device),
-        p95(&tier.writes.total),
+        p95(&tier.reads.wait),
+        whole(&tier.writes),
         p95(&tier.writes.device),
+        p95(&tier.writes.wait),
         tier.demoted_out.operations.to_string(),
         tier.promoted_out.operations.to_string(),
         tier.evictions.to_string(),
