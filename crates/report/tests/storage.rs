@@ -71,19 +71,23 @@ fn moved(bytes: u64, fact: StoreFact, total: Nanos) -> BenchFact {
 }
 
 fn touched(operation: Operation, why: Why, answer: Answer, total: Nanos) -> BenchFact {
-    BenchFact::Touched(Touch { operation, why, answer, bytes: MIB, times: times(total) })
+    sized(operation, why, answer, MIB, total)
+}
+
+fn sized(operation: Operation, why: Why, answer: Answer, bytes: u64, total: Nanos) -> BenchFact {
+    BenchFact::Touched(Touch { operation, why, answer, bytes, times: times(total) })
 }
 
 /// A hit as the store and the request tell it.
 fn hit(tier: u8, bytes: u64, why: Why, total: Nanos) -> [BenchFact; 2] {
     let read = moved(bytes, StoreFact::Hit { tier }, total);
-    [read, touched(Operation::Read, why, Answer::Hit(tier), total)]
+    [read, sized(Operation::Read, why, Answer::Hit(tier), bytes, total)]
 }
 
 /// A write as the store and the request tell it.
 fn write(tier: u8, bytes: u64, total: Nanos) -> [BenchFact; 2] {
     let written = moved(bytes, StoreFact::Stored { tier }, total);
-    [written, touched(Operation::Write, Why::Prefill, Answer::Stored(tier), total)]
+    [written, sized(Operation::Write, Why::Prefill, Answer::Stored(tier), bytes, total)]
 }
 
 fn closed() -> BenchFact {
@@ -226,6 +230,9 @@ proptest! {
         for (tier, same) in whole.tiers.iter_mut().zip(&alone.tiers) {
             tier.whole_run = same.whole_run;
         }
+        for (class, same) in whole.requests.classes.iter_mut().zip(&alone.requests.classes) {
+            class.unfinished = same.unfinished;
+        }
         prop_assert_eq!(whole, alone);
     }
 
@@ -272,7 +279,7 @@ fn a_run_without_anything_is_still_a_report() {
         let report = Value::Object(report_of(&run));
         assert_eq!(unexpected_nulls(&report), Vec::<String>::new());
         assert_eq!(report["summary"]["cache_stats"]["storage_health"]["overall_status"], "NOT APPLICABLE");
-        assert!(run.assessment().passed());
+        assert!(!run.assessment().is_judged() && !run.assessment().passed(), "nothing was proven");
         assert_eq!(run.warnings().len(), 1);
         assert!(table("nothing", &run, &run.warnings()).contains("nothing was served"));
     }
@@ -286,6 +293,8 @@ fn moves_between_tiers_are_counted_once_in_each() {
         moved(10, StoreFact::Promoted { from: DRIVE, to: CPU }, ms(1.0)),
         moved(7, StoreFact::Demoted { from: CPU, to: DRIVE }, ms(2.0)),
         moved(3, StoreFact::Stored { tier: CPU }, ms(3.0)),
+        sized(Operation::Read, Why::Decode, Answer::Hit(DRIVE), 10, ms(1.0)),
+        sized(Operation::Write, Why::Prefill, Answer::Stored(CPU), 3, ms(3.0)),
     ];
     let run = collect(&setting(), window(1, &facts));
     let bytes = |role| (run.traffic(role).read_bytes, run.traffic(role).written_bytes);
@@ -307,8 +316,83 @@ fn storage_tokens_are_those_in_and_out_of_the_drive() {
     assert_eq!(stats["storage_tokens_processed"], json!(12.0));
     assert_eq!(stats["nvme_tokens_processed"], json!(12.0));
     assert_eq!(stats["nvme_throughput"], json!(1.2));
-    // Rates, not counts (W9).
-    assert_eq!((&stats["read_operations"], &stats["read_iops"]), (&json!(2), &json!(0.2)));
+}
+
+/// Broken by: a write counted once for each tier it goes to, or a count for a rate (W9).
+#[test]
+fn an_entry_written_to_two_tiers_is_one_write_of_a_caller() {
+    let mut facts = write(CPU, 10 * MIB, ms(1.0)).to_vec();
+    facts.push(moved(10 * MIB, StoreFact::Stored { tier: DRIVE }, ms(1.0)));
+    facts.extend([hit(CPU, 10 * MIB, Why::Decode, ms(1.0)); 2].concat());
+    let report = finished(&setting(), &facts);
+    let stats = &report["summary"]["cache_stats"];
+    assert_eq!((&stats["total_write_bytes"], &stats["write_operations"]), (&json!(10 * MIB), &json!(1)));
+    assert_eq!((&stats["write_iops"], &stats["read_iops"]), (&json!(0.1), &json!(0.2)));
+    assert_eq!((&stats["read_operations"], &stats["read_write_ratio"]), (&json!(2), &json!(2.0)));
+    let tiers = &report["summary"]["tiers"];
+    assert_eq!(
+        (&tiers[1]["writes"]["operations"], &tiers[2]["writes"]["operations"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+/// Broken by: reads of the window divided by the entries of other requests.
+#[test]
+fn reads_are_compared_with_the_entries_of_the_same_window() {
+    let hits = [hit(DRIVE, 4 * MIB, Why::Decode, ms(1.0)); 6].concat();
+    let existed = sized(Operation::Write, Why::Prefill, Answer::Existed, 4 * MIB, ms(0.1));
+    let many = [served(Class::Batch, ms(1.0), ms(1.0), ms(0.0)); 12];
+    let found = |more: &[BenchFact]| {
+        let report = finished(&setting(), &[&hits[..], &many, more].concat());
+        let found = &report["summary"]["read_amplification"];
+        ["bytes_read", "context_bytes", "ratio", "full_reads_per_request"].map(|key| found[key].clone())
+    };
+    let prefilled = [&write(CPU, 8 * MIB, ms(1.0))[..], &[existed]].concat();
+    assert_eq!(found(&prefilled), [json!(24 * MIB), json!(12 * MIB), json!(2.0), json!(3.0)]);
+    let context = 12 * 1000 * BYTES_PER_TOKEN;
+    let ratio = json!((24 * MIB) as f64 / context as f64);
+    assert_eq!(found(&[]), [json!(24 * MIB), json!(context), ratio, json!(0.5)]);
+}
+
+/// Broken by: counting only the prompts that were there.
+#[test]
+fn a_shared_prompt_is_reused_whether_it_is_there_or_not() {
+    let mut facts = hit(DRIVE, MIB, Why::Prompt, ms(1.0)).to_vec();
+    facts.push(touched(Operation::Read, Why::Prompt, Answer::Missed, ms(1.0)));
+    let summary = &finished(&setting(), &facts)["summary"];
+    assert_eq!(summary["prefix_cache_stats"]["system_prompt_reuse"], json!(2));
+    assert_eq!(summary["cache_stats"]["system_prompt_hits"], json!(1));
+}
+
+/// Broken by: judging a class by the requests that got through only.
+#[test]
+fn requests_without_an_answer_break_the_promise() {
+    let [interactive, responsive, _] = Class::ALL;
+    let mut facts = vec![served(interactive, ms(1.0), ms(1.0), ms(0.0)); 90];
+    facts.extend([BenchFact::Arrived(interactive), BenchFact::TurnedAway(interactive)].repeat(10));
+    facts.extend([BenchFact::Arrived(responsive); 3]);
+    let warm_up = [BenchFact::Arrived(responsive); 2].map(|fact| (Nanos::ZERO, fact));
+    let drain = [(Nanos::from_seconds(11.0), served(responsive, ms(1.0), ms(1.0), ms(0.0)))];
+    let run = collect(&setting(), warm_up.into_iter().chain(window(10, &facts)).chain(drain));
+    let classes = &run.requests.classes;
+    assert_eq!((classes[0].compliance(), classes[0].met(), classes[0].violations), (0.9, false, 0));
+    assert_eq!((classes[1].arrived, classes[1].served(), classes[1].unfinished), (3, 0, 5));
+    let report = Value::Object(report_of(&run));
+    let found = &report["summary"]["qos_metrics"];
+    assert_eq!(
+        (&found["interactive"]["turned_away"], &found["interactive"]["total_requests"]),
+        (&json!(10), &json!(90))
+    );
+    assert_eq!(
+        (&found["responsive"]["total_requests"], &found["responsive"]["unfinished"]),
+        (&json!(0), &json!(5))
+    );
+    assert_eq!(
+        (&found["responsive"]["sla"]["met"], &found["responsive"]["no_data"]),
+        (&json!(false), &Value::Null)
+    );
+    assert_eq!(found["batch"]["no_data"], json!(true));
+    assert_eq!(report["summary"]["unfinished"], json!(5));
 }
 
 #[test]

@@ -115,17 +115,22 @@ impl Assessment {
         self.criteria.iter().filter(|criterion| criterion.passed.is_some()).count()
     }
 
-    /// Whether every criterion that applies passed.
+    /// Whether there was anything to judge.
+    pub fn is_judged(&self) -> bool {
+        self.total_count() > 0
+    }
+
+    /// Whether every criterion that applies passed, and there was one.
     pub fn passed(&self) -> bool {
-        self.passed_count() == self.total_count()
+        self.is_judged() && self.passed_count() == self.total_count()
     }
 
     /// The answer in a word or two.
     pub fn status(&self) -> &'static str {
-        match (self.total_count(), self.passed()) {
-            (0, _) => "NOT APPLICABLE",
-            (_, true) => "PASS",
-            (_, false) => "FAIL",
+        match (self.is_judged(), self.passed()) {
+            (false, _) => "NOT APPLICABLE",
+            (true, true) => "PASS",
+            (true, false) => "FAIL",
         }
     }
 }

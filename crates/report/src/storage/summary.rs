@@ -79,6 +79,11 @@ impl RequestsSummary {
     pub fn turned_away(&self) -> u64 {
         self.classes.iter().map(|class| class.turned_away).sum()
     }
+
+    /// Requests that had come by the end of the window and were neither served nor turned away.
+    pub fn unfinished(&self) -> u64 {
+        self.classes.iter().map(|class| class.unfinished).sum()
+    }
 }
 
 /// Requests of one class.
@@ -90,7 +95,10 @@ pub struct ClassSummary {
     pub arrived: u64,
     /// Requests that found the queue full.
     pub turned_away: u64,
-    /// Requests that took longer than 95 of 100 may.
+    /// Requests that had come by the end of the window, also before it, and were neither served nor turned
+    /// away.
+    pub unfinished: u64,
+    /// Requests that were served and took longer than 95 of 100 may.
     pub violations: u64,
     /// What 95 of 100 may take.
     pub target_p95_ms: f64,
@@ -101,9 +109,21 @@ pub struct ClassSummary {
 }
 
 impl ClassSummary {
-    /// The part of the requests that kept the promise.
+    /// Requests served.
+    pub fn served(&self) -> u64 {
+        self.end_to_end.count()
+    }
+
+    /// Whether the class had any request.
+    pub fn has_requests(&self) -> bool {
+        self.arrived + self.turned_away + self.unfinished + self.served() > 0
+    }
+
+    /// The part of the requests that kept the promise: those turned away did not. Zero when no request came
+    /// to an end.
     pub fn compliance(&self) -> f64 {
-        1.0 - ratio(self.violations as f64, self.end_to_end.count() as f64)
+        let kept = self.served().saturating_sub(self.violations);
+        ratio(kept as f64, (self.served() + self.turned_away) as f64)
     }
 
     /// Whether enough of them did.
@@ -173,8 +193,12 @@ pub struct ReasonCounts {
     pub failed_reads: u64,
     /// Written.
     pub stored: u64,
+    /// Their bytes, once, however many tiers they were written to.
+    pub stored_bytes: u64,
     /// There already.
     pub existed: u64,
+    /// Their bytes.
+    pub existed_bytes: u64,
     /// No tier had room.
     pub refused: u64,
     /// A device failed.
@@ -199,7 +223,9 @@ impl ReasonCounts {
             misses: self.misses + other.misses,
             failed_reads: self.failed_reads + other.failed_reads,
             stored: self.stored + other.stored,
+            stored_bytes: self.stored_bytes + other.stored_bytes,
             existed: self.existed + other.existed,
+            existed_bytes: self.existed_bytes + other.existed_bytes,
             refused: self.refused + other.refused,
             failed_writes: self.failed_writes + other.failed_writes,
         }
@@ -389,12 +415,12 @@ impl StorageSummary {
 
     /// Bytes that callers read, from whatever tier.
     pub fn read_bytes(&self) -> u64 {
-        self.tiers.iter().map(|tier| tier.reads.bytes).sum()
+        self.touches.all().hit_bytes
     }
 
-    /// Bytes that callers wrote, to whatever tier.
+    /// Bytes that callers wrote; what goes to several tiers counts once.
     pub fn written_bytes(&self) -> u64 {
-        self.tiers.iter().map(|tier| tier.writes.bytes).sum()
+        self.touches.all().stored_bytes
     }
 
     /// Tokens whose bytes went in or out of the storage tier, also to make room.
@@ -403,9 +429,16 @@ impl StorageSummary {
         ratio(bytes as f64, self.setting.bytes_per_token as f64)
     }
 
-    /// Bytes of the entries of the requests served.
-    pub fn context_bytes(&self) -> u64 {
-        self.requests.context_tokens * self.setting.bytes_per_token
+    /// The requests' own entries in the window, and their bytes. What is read in the window is compared with
+    /// what was written or found written in the same window, not with requests that ended in it: their reads
+    /// may lie outside. Where nothing is computed, a request that was served and read its own entry stands
+    /// for it.
+    pub fn own_entries(&self) -> (u64, u64) {
+        let ReasonCounts { stored, existed, stored_bytes, existed_bytes, .. } = self.touches.prefill;
+        if stored + existed > 0 {
+            return (stored + existed, stored_bytes + existed_bytes);
+        }
+        (self.requests.decode.count(), self.requests.context_tokens * self.setting.bytes_per_token)
     }
 
     /// What a reader of this run should know before using its numbers.

@@ -50,8 +50,14 @@ impl Touches {
             }
             (_, Answer::Missed) => reason.misses += 1,
             (Operation::Read, _) => reason.failed_reads += 1,
-            (Operation::Write, Answer::Stored(_)) => reason.stored += 1,
-            (Operation::Write, Answer::Existed) => reason.existed += 1,
+            (Operation::Write, Answer::Stored(_)) => {
+                reason.stored += 1;
+                reason.stored_bytes += touch.bytes;
+            }
+            (Operation::Write, Answer::Existed) => {
+                reason.existed += 1;
+                reason.existed_bytes += touch.bytes;
+            }
             (Operation::Write, Answer::Refused) => reason.refused += 1,
             (Operation::Write, Answer::Failed) => reason.failed_writes += 1,
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::object;
 use crate::Spread;
 use crate::statistics::ratio;
-use crate::storage::{Assessment, GIB, LaneSummary, MetricName, StorageSummary, TierRole, TierSummary};
+use crate::storage::{Assessment, GIB, MetricName, StorageSummary, TierRole};
 
 pub(super) fn stats(run: &StorageSummary) -> Map<String, Value> {
     let mut keys = lookups(run);
@@ -46,12 +46,11 @@ fn lookups(run: &StorageSummary) -> Map<String, Value> {
     }))
 }
 
+/// What callers read and wrote: an entry that is written to several tiers counts once.
 fn volumes(run: &StorageSummary) -> Map<String, Value> {
     let (read, written) = (run.read_bytes(), run.written_bytes());
-    let operations = |lane: fn(&TierSummary) -> &LaneSummary| -> u64 {
-        run.tiers.iter().map(|tier| lane(tier).operations).sum()
-    };
-    let (reads, writes) = (operations(|tier| &tier.reads), operations(|tier| &tier.writes));
+    let all = run.touches.all();
+    let (reads, writes) = (all.hits, all.stored);
     let storage = run.traffic(TierRole::Storage);
     object(json!({
         "total_read_bytes": read,

@@ -92,6 +92,7 @@ fn totals(run: &StorageSummary) -> Map<String, Value> {
         "in_flight": run.window.in_flight,
         "queued_at_end": run.window.queued_at_end,
         "turned_away": requests.turned_away(),
+        "unfinished": requests.unfinished(),
     }))
 }
 
@@ -113,39 +114,49 @@ fn qos(run: &StorageSummary) -> Map<String, Value> {
 }
 
 fn class_keys(class: &ClassSummary) -> Map<String, Value> {
-    let mut keys = object(json!({ "arrived": class.arrived, "turned_away": class.turned_away }));
-    let spread = &class.end_to_end;
-    if spread.count() == 0 {
+    let mut keys = object(json!({
+        "arrived": class.arrived,
+        "turned_away": class.turned_away,
+        "unfinished": class.unfinished,
+    }));
+    if !class.has_requests() {
         keys.insert("no_data".to_owned(), json!(true));
         return keys;
     }
-    let mut latency_ms = latency(spread);
-    latency_ms.insert("max".to_owned(), json!(spread.max));
+    keys.extend(object(json!({ "total_requests": class.served(), "sla": promise(class) })));
+    if class.served() > 0 {
+        let mut latency_ms = latency(&class.end_to_end);
+        latency_ms.insert("max".to_owned(), json!(class.end_to_end.max));
+        keys.insert("latency_ms".to_owned(), json!(latency_ms));
+    }
+    keys
+}
+
+/// What the class was promised and what it got; without a request served there are no latencies to show.
+fn promise(class: &ClassSummary) -> Map<String, Value> {
     let mut sla = object(json!({
         "target_p95_ms": class.target_p95_ms,
-        "actual_p95_ms": spread.p95,
         "violations": class.violations,
         "compliance": class.compliance(),
         "met": class.met(),
     }));
-    for tail in class.tail {
-        let target = json!({ "target_ms": tail.target_ms, "actual_ms": tail.actual_ms, "met": tail.met });
-        sla.insert(tail.name.to_owned(), target);
+    if class.served() > 0 {
+        sla.insert("actual_p95_ms".to_owned(), json!(class.end_to_end.p95));
+        sla.extend(class.tail.map(|tail| {
+            let target = json!({ "target_ms": tail.target_ms, "actual_ms": tail.actual_ms, "met": tail.met });
+            (tail.name.to_owned(), target)
+        }));
     }
-    keys.extend(object(json!({
-        "total_requests": spread.count(),
-        "latency_ms": latency_ms,
-        "sla": sla,
-    })));
-    keys
+    sla
 }
 
-/// A shared prompt is looked up once by each request that has one, so a miss is a prompt not yet written.
+/// A shared prompt is looked up once by each request that has one, so a miss is a prompt not yet written, and
+/// every lookup is a use of a prompt that others share.
 fn prefix(prompt: &ReasonCounts) -> Value {
     json!({
         "prefix_hits": prompt.hits,
         "prefix_misses": prompt.misses,
-        "system_prompt_reuse": prompt.hits,
+        "system_prompt_reuse": prompt.lookups(),
         "common_phrase_reuse": 0,
         "bytes_saved": prompt.hit_bytes,
     })
@@ -160,8 +171,8 @@ fn touches(run: &StorageSummary) -> Map<String, Value> {
 }
 
 fn read_amplification(run: &StorageSummary) -> Value {
-    let (read, context) = (run.read_bytes(), run.context_bytes());
-    let full_reads = ratio(run.touches.decode.hits as f64, run.requests.completed() as f64);
+    let (read, (entries, context)) = (run.read_bytes(), run.own_entries());
+    let full_reads = ratio(run.touches.decode.hits as f64, entries as f64);
     json!({
         "bytes_read": read,
         "context_bytes": context,

@@ -154,13 +154,25 @@ fn cache(run: &StorageSummary) -> String {
 }
 
 fn classes(classes: &[ClassSummary]) -> String {
-    let mut table = framed(&["Class", "served", "mean ms", "P95 ms", "target ms", "kept", "met"]);
+    let mut table = framed(&[
+        "Class",
+        "served",
+        "turned away",
+        "unfinished",
+        "mean ms",
+        "P95 ms",
+        "target ms",
+        "kept",
+        "met",
+    ]);
     for class in classes {
         let spread = &class.end_to_end;
-        let known = spread.count() > 0;
+        let known = class.has_requests();
         table.add_row([
             class.class.name().to_owned(),
-            spread.count().to_string(),
+            class.served().to_string(),
+            class.turned_away.to_string(),
+            class.unfinished.to_string(),
             shown(spread, spread.mean),
             shown(spread, spread.p95),
             number(class.target_p95_ms),
