@@ -10,7 +10,7 @@ use wavetank_model::{
 };
 use wavetank_report::render::storage::{csv, json as report_of, read_histograms, table, xlsx};
 use wavetank_report::storage::{
-    AtEnd, ClassTarget, Criteria, Profile, Setting, StorageSummary, TierRole, TierUse,
+    AtEnd, ClassTarget, Clock, Criteria, Profile, Setting, StorageSummary, TierRole, TierUse,
 };
 use wavetank_report::{Buckets, Storage};
 
@@ -40,6 +40,9 @@ fn setting() -> Setting {
         seed: 42,
         profile: Profile::Latency,
         criteria: Criteria::default(),
+        clock: Clock::Wall,
+        counted: false,
+        scaled: false,
     }
 }
 
@@ -486,31 +489,137 @@ fn memory_is_judged_without_what_it_waits_for() {
     assert_eq!(report["summary"]["tiers"][1]["writes"]["service_ms"]["p95"], json!(10.0));
 }
 
+/// The warnings of a run with this many reads of the drive in each second, that move this many MiB together.
+fn drifted(setting: &Setting, reads: u64, rates: &[u64]) -> String {
+    let second = |index: usize| index as u64 * 1_000_000_000;
+    let event = |(index, &mib): (usize, &u64)| {
+        let read = moved(mib * MIB / reads, StoreFact::Hit { tier: DRIVE }, ms(1.0));
+        let count = if mib > 0 { reads } else { 0 };
+        (0..count).map(move |_| (Nanos(second(index) + 1), read))
+    };
+    let end = (Nanos(second(rates.len())), closed());
+    let facts = rates.iter().enumerate().flat_map(event);
+    let served = (Nanos(1), served(Class::Batch, ms(1.0), ms(1.0), ms(0.0)));
+    let run =
+        collect(setting, [(Nanos::ZERO, BenchFact::Opened), served].into_iter().chain(facts).chain([end]));
+    run.warnings().join("; ")
+}
+
+const FALLING: [u64; 6] = [1000, 1000, 1000, 1000, 500, 500];
+
 /// Broken by: comparing with a part of a second, or with fewer than six.
 #[test]
 fn bandwidth_that_changes_is_said() {
-    let warnings = |rates: &[u64]| {
-        let event = |(second, &mib): (usize, &u64)| {
-            (
-                Nanos(second as u64 * 1_000_000_000 + 1),
-                moved(mib * MIB, StoreFact::Hit { tier: DRIVE }, ms(1.0)),
-            )
-        };
-        let end = (Nanos(rates.len() as u64 * 1_000_000_000), closed());
-        let facts = rates.iter().enumerate().map(event);
-        let served = (Nanos(1), served(Class::Batch, ms(1.0), ms(1.0), ms(0.0)));
-        let run = collect(
-            &setting(),
-            [(Nanos::ZERO, BenchFact::Opened), served].into_iter().chain(facts).chain([end]),
-        );
-        run.warnings().join("; ")
-    };
-    assert_eq!(warnings(&[1024, 1024, 1000, 1000, 900, 900]), "");
-    assert_eq!(warnings(&[1024, 1024, 512, 512, 512]), "");
-    assert!(warnings(&[1024, 1024, 1000, 1000, 512, 512]).starts_with(
-        "storage bandwidth fell by 50 %, from 1.00 GiB/s in the first third to 0.50 GiB/s in the last:"
+    let warnings = |rates: &[u64]| drifted(&setting(), 10, rates);
+    assert_eq!(warnings(&[1000, 1000, 1000, 1000, 900, 900]), "");
+    assert_eq!(warnings(&[1000, 1000, 500, 500, 500]), "");
+    assert!(warnings(&FALLING).starts_with(
+        "storage bandwidth fell by 50 %, from 0.98 GiB/s in the first third to 0.49 GiB/s in the last:"
     ));
-    assert!(warnings(&[512, 512, 1000, 1000, 1024, 1024]).contains("still warming up"));
+    assert!(warnings(&[500, 500, 1000, 1000, 1000, 1000]).contains("still warming up"));
+}
+
+/// Broken by: a word about the drive where the run itself changed, or where a few operations decide.
+#[test]
+fn bandwidth_that_the_drive_does_not_decide_is_not_judged() {
+    assert_eq!(drifted(&setting(), 9, &FALLING), "", "18 operations in a third");
+    assert_eq!(drifted(&setting(), 10, &[1000, 1000, 1000, 1000, 1000, 500, 500, 500, 0]), "", "drained");
+    assert_eq!(drifted(&Setting { scaled: true, ..setting() }, 10, &FALLING), "");
+    for clock in [Clock::Virtual, Clock::VirtualLogged] {
+        assert_eq!(drifted(&Setting { clock, ..setting() }, 10, &FALLING), "");
+    }
+}
+
+/// Broken by: judging a drive by operations that were only written down.
+#[test]
+fn what_was_not_moved_is_not_judged() {
+    let logged = Setting { clock: Clock::VirtualLogged, ..setting() };
+    assert_eq!(status(&logged, &rich()), ("PASS", 1, 1), "the hit rate");
+    let throughput = Setting { profile: Profile::Throughput, ..logged.clone() };
+    assert_eq!(status(&throughput, &rich()), ("NOT APPLICABLE", 0, 0));
+    let run = collect(&logged, window(10, &rich()));
+    let text = table("a run", &run, &[]);
+    assert!(text.starts_with("a run (virtual time, nothing moved)\n"), "{text}");
+    assert!(text.contains("NVMe Read P95 < 200ms: not applicable: virtual time, nothing moved"), "{text}");
+    assert!(!text.contains("PRIMARY"), "{text}");
+    let summary = &Value::Object(report_of(&run))["summary"];
+    assert_eq!(
+        (&summary["clock"], &summary["primary_metric"]["is_primary"]),
+        (&json!("virtual_logged"), &json!(false))
+    );
+}
+
+/// Broken by: bandwidth of a drive by a second that is not one.
+#[test]
+fn in_virtual_time_bandwidth_is_by_time_at_the_device() {
+    // 9 GiB in 0.9 s at the device, read for a caller; 1 GiB in 0.9 s, pushed down.
+    let facts = [
+        moved(9 << 30, StoreFact::Hit { tier: DRIVE }, ms(1000.0)),
+        moved(1 << 30, StoreFact::Demoted { from: CPU, to: DRIVE }, ms(1000.0)),
+    ];
+    let judged = |clock| {
+        let throughput = Setting { profile: Profile::Throughput, clock, ..setting() };
+        let found = collect(&throughput, window(10, &facts)).assessment().criteria;
+        [found[0].actual, found[1].actual].map(|rate| (rate * 100.0).round() / 100.0)
+    };
+    assert_eq!(judged(Clock::Wall), [0.9, 0.1]);
+    assert_eq!(judged(Clock::Virtual), [10.0, 1.11]);
+    let run = collect(&Setting { clock: Clock::Virtual, ..setting() }, window(10, &facts));
+    let text = table("a run", &run, &[]);
+    assert!(text.starts_with("a run\nVirtual time: every rate is per virtual second\n"), "{text}");
+    assert!(!text.contains("PRIMARY"), "{text}");
+    assert_eq!(Value::Object(report_of(&run))["summary"]["clock"], "virtual");
+}
+
+/// Broken by: a share of something else than the bytes that callers read.
+#[test]
+fn a_run_of_memory_is_said() {
+    let warnings = |memory: u64, storage: u64, setting: &Setting| {
+        let mut facts = vec![served(Class::Batch, ms(1.0), ms(1.0), ms(0.0))];
+        facts.extend(hit(CPU, memory * MIB, Why::Decode, ms(1.0)));
+        facts.extend(hit(DRIVE, storage * MIB, Why::Decode, ms(1.0)));
+        collect(setting, window(1, &facts)).warnings().join("; ")
+    };
+    assert_eq!(
+        warnings(1960, 40, &setting()),
+        "only 2.0 % of the bytes read came from storage: this run measures memory; give less --cpu-mem-gb"
+    );
+    assert_eq!(warnings(1940, 60, &setting()), "");
+    assert_eq!(warnings(980, 20, &setting()), "", "too little to say");
+    let in_memory = Setting { tiers: vec![TierRole::Gpu, TierRole::Cpu], ..setting() };
+    let mut storage = Storage::new(&in_memory);
+    let facts = hit(CPU, 2000 * MIB, Why::Decode, ms(1.0));
+    window(1, &facts).into_iter().for_each(|(at, fact)| storage.record(&BenchEvent { at, fact }));
+    let run = storage.summary(AtEnd { tiers: vec![TierUse::default(); 2] });
+    assert!(!run.warnings().join("; ").contains("measures memory"), "there is no storage to measure");
+}
+
+/// Broken by: a row for every second of however long a window.
+#[test]
+fn a_timeline_has_a_day_of_rows_at_most() {
+    let at = Nanos::from_seconds;
+    let request = |total| served(Class::Batch, ms(total), Nanos::ZERO, Nanos::ZERO);
+    let read = moved(MIB, StoreFact::Hit { tier: DRIVE }, ms(1.0));
+    let run = |end: f64| {
+        let early = [(at(0.0), BenchFact::Opened), (at(0.5), request(5.0)), (at(1.5), request(7.0))];
+        let late =
+            [(at(2.5), read), (at(end - 0.5), request(9.0)), (at(end - 0.5), read), (at(end), closed())];
+        collect(&setting(), early.into_iter().chain(late))
+    };
+    let (day, longer) = (run(86_400.0), run(86_401.0));
+    assert_eq!((day.timeline.len(), day.timeline_step), (86_400, at(1.0)));
+    assert_eq!((longer.timeline.len(), longer.timeline_step), (43_201, at(2.0)));
+    let [first, last] = [longer.timeline[0], longer.timeline[43_200]];
+    assert_eq!((first.requests, first.end_to_end_p95, last.end_to_end_p95), (2, ms(7.0), ms(9.0)));
+    let ages = run(1e9);
+    assert!(ages.timeline.len() <= 86_400 && ages.timeline_step.as_seconds() > 1e4);
+    let sum = |count: fn(&StorageSummary) -> u64| [&day, &longer, &ages].map(count);
+    assert_eq!(sum(|run| run.timeline.iter().map(|row| row.requests).sum()), [3; 3]);
+    assert_eq!(sum(|run| run.timeline.iter().map(|row| row.storage_bytes()).sum()), [2 * MIB; 3]);
+    let report = Value::Object(report_of(&longer));
+    let rows = report["throughput_timeline"].as_array().expect("a list");
+    assert_eq!((&rows[0]["timestamp"], &rows[43_200]["timestamp"]), (&json!(2.0), &json!(86_401.0)));
+    assert_eq!(rows[0]["throughput_tokens_per_sec"], json!(100.0));
 }
 
 #[test]

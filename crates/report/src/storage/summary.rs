@@ -3,9 +3,12 @@
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Class, Nanos, Operation};
 
-use super::{Setting, TierRole};
+use super::{GIB, Setting, TierRole};
 use crate::Spread;
 use crate::statistics::ratio;
+
+/// With less of the bytes from storage, a run says little about it.
+const LEAST_STORAGE_SHARE: f64 = 0.03;
 
 /// All numbers of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,8 +25,10 @@ pub struct StorageSummary {
     pub tiers: Vec<TierSummary>,
     /// What reads and writes took of host memory itself, both together.
     pub host_memory: Spread,
-    /// Second by second.
+    /// Second by second, as long as a row is one second.
     pub timeline: Vec<Second>,
+    /// How long a row of the timeline is.
+    pub timeline_step: Nanos,
 }
 
 /// The part of the run that counts.
@@ -265,6 +270,8 @@ pub struct TierSummary {
     pub role: TierRole,
     /// Reads of requests that were served from it.
     pub hits: u64,
+    /// Their bytes.
+    pub hit_bytes: u64,
     /// Reads for callers.
     pub reads: LaneSummary,
     /// Writes for callers.
@@ -285,6 +292,8 @@ pub struct TierSummary {
     pub failures: u64,
     /// Everything in and out during the window.
     pub traffic: Traffic,
+    /// The time at the device of everything in and out during the window.
+    pub busy: Busy,
     /// Everything in and out during the whole run.
     pub whole_run: Traffic,
     /// What is in it at the end.
@@ -366,9 +375,30 @@ impl Traffic {
     }
 }
 
-/// One second of the window.
+/// Time of operations at a device; those at the same time are added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Of reads.
+    pub reading: Nanos,
+    /// Of writes.
+    pub writing: Nanos,
+}
+
+impl Busy {
+    /// Adds one operation.
+    pub fn add(&mut self, operation: Operation, device: Nanos) {
+        match operation {
+            Operation::Read => self.reading += device,
+            Operation::Write => self.writing += device,
+        }
+    }
+}
+
+/// One second of the window, or several of one that is longer than a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Second {
+    /// Entries in or out of the storage tier.
+    pub storage_operations: u64,
     /// Bytes out of the storage tier.
     pub storage_read_bytes: u64,
     /// Bytes into the storage tier.
@@ -377,8 +407,27 @@ pub struct Second {
     pub tokens: u64,
     /// Requests served.
     pub requests: u64,
-    /// 95th percentile of their end-to-end latency.
+    /// 95th percentile of their end-to-end latency; the larger one where seconds were put together.
     pub end_to_end_p95: Nanos,
+}
+
+impl Second {
+    /// Bytes in and out of the storage tier.
+    pub fn storage_bytes(&self) -> u64 {
+        self.storage_read_bytes + self.storage_written_bytes
+    }
+
+    /// Both together.
+    pub fn merged(&self, other: &Self) -> Self {
+        Self {
+            storage_operations: self.storage_operations + other.storage_operations,
+            storage_read_bytes: self.storage_read_bytes + other.storage_read_bytes,
+            storage_written_bytes: self.storage_written_bytes + other.storage_written_bytes,
+            tokens: self.tokens + other.tokens,
+            requests: self.requests + other.requests,
+            end_to_end_p95: self.end_to_end_p95.max(other.end_to_end_p95),
+        }
+    }
 }
 
 /// What the caller knows about the store when the run is over.
@@ -448,6 +497,19 @@ impl StorageSummary {
         let failed = (failures > 0).then(|| format!("devices failed {failures} times; see tiers[].failures"));
         let nothing = (self.requests.completed() == 0)
             .then(|| "no request ended inside the window: let it run longer, or ask for less".to_owned());
-        nothing.into_iter().chain(failed).chain(drift).collect()
+        nothing.into_iter().chain(failed).chain(self.measures_memory()).chain(drift).collect()
+    }
+
+    /// Says so where much was read and hardly anything of it from storage (W18).
+    fn measures_memory(&self) -> Option<String> {
+        let read = self.read_bytes();
+        let share = ratio(self.tier(TierRole::Storage)?.hit_bytes as f64, read as f64);
+        (read as f64 > GIB && share < LEAST_STORAGE_SHARE).then(|| {
+            format!(
+                "only {:.1} % of the bytes read came from storage: this run measures memory; give less \
+                 --cpu-mem-gb",
+                share * 100.0
+            )
+        })
     }
 }

@@ -77,6 +77,7 @@ impl Storage {
         let tiers = self.tiers.iter().enumerate().map(|(number, tier)| {
             tier.summary(self.setting.tiers[number], self.touches.hits_of(number), at_end.tiers[number])
         });
+        let (timeline, timeline_step) = self.timeline.rows(window.elapsed);
         StorageSummary {
             setting: self.setting.clone(),
             window,
@@ -84,7 +85,8 @@ impl Storage {
             touches: self.touches.summary(&self.setting, self.memory_service()),
             tiers: tiers.collect(),
             host_memory: self.host_memory(),
-            timeline: self.timeline.seconds(window.elapsed),
+            timeline,
+            timeline_step,
         }
     }
 
@@ -106,6 +108,7 @@ impl Storage {
             self.tiers[tier].whole_run.add(operation, event.bytes);
             if let Some(since) = since {
                 self.tiers[tier].traffic.add(operation, event.bytes);
+                self.tiers[tier].busy.add(operation, event.times.device);
                 if self.setting.tiers[tier] == TierRole::Storage {
                     self.timeline.moved(at.since(since), operation, event.bytes);
                 }

@@ -3,7 +3,7 @@
 use wavetank_model::{IoTimes, Nanos};
 
 use crate::statistics::ratio;
-use crate::storage::{LaneSummary, MoveSummary, SizeSummary, TierRole, TierSummary, TierUse, Traffic};
+use crate::storage::{Busy, LaneSummary, MoveSummary, SizeSummary, TierRole, TierSummary, TierUse, Traffic};
 use crate::{Latencies, Spread};
 
 const MIB: u64 = 1 << 20;
@@ -41,6 +41,7 @@ pub(super) struct Tier {
     pub(super) drops: u64,
     pub(super) failures: u64,
     pub(super) traffic: Traffic,
+    pub(super) busy: Busy,
     pub(super) whole_run: Traffic,
 }
 
@@ -57,10 +58,16 @@ impl Tier {
         self.reads.service.sum() + self.writes.service.sum()
     }
 
-    pub(super) fn summary(&self, role: TierRole, hits: u64, at_end: TierUse) -> TierSummary {
+    pub(super) fn summary(
+        &self,
+        role: TierRole,
+        (hits, hit_bytes): (u64, u64),
+        at_end: TierUse,
+    ) -> TierSummary {
         TierSummary {
             role,
             hits,
+            hit_bytes,
             reads: self.reads.summary(),
             writes: self.writes.summary(),
             demoted_out: self.demoted_out.summary(),
@@ -71,6 +78,7 @@ impl Tier {
             drops: self.drops,
             failures: self.failures,
             traffic: self.traffic,
+            busy: self.busy,
             whole_run: self.whole_run,
             at_end,
         }

@@ -15,6 +15,7 @@ pub(super) struct Touches {
 #[derive(Clone, Copy, Debug, Default)]
 struct ByTier {
     hits: u64,
+    hit_bytes: u64,
     read: Spent,
     written: Spent,
 }
@@ -37,8 +38,9 @@ impl Touches {
         Self { reasons: Default::default(), tiers: vec![ByTier::default(); tiers], elsewhere: Nanos::ZERO }
     }
 
-    pub(super) fn hits_of(&self, tier: usize) -> u64 {
-        self.tiers[tier].hits
+    /// Reads that were served from a tier, and their bytes.
+    pub(super) fn hits_of(&self, tier: usize) -> (u64, u64) {
+        (self.tiers[tier].hits, self.tiers[tier].hit_bytes)
     }
 
     pub(super) fn record(&mut self, touch: &Touch) {
@@ -65,6 +67,7 @@ impl Touches {
             Answer::Hit(tier) => {
                 let tier = &mut self.tiers[usize::from(tier)];
                 tier.hits += 1;
+                tier.hit_bytes += touch.bytes;
                 tier.read.add(touch.times);
             }
             Answer::Stored(tier) => self.tiers[usize::from(tier)].written.add(touch.times),

@@ -38,12 +38,14 @@ fn lists(run: &StorageSummary) -> Map<String, Value> {
     lists.iter().map(|(key, values)| ((*key).to_owned(), Value::Array(seconds(values)))).collect()
 }
 
-/// Second by second; the last one is as long as what is left of the window.
+/// Second by second, or in wider steps after a day; the last one is as long as what is left of the window.
 fn timeline(run: &StorageSummary) -> Vec<Value> {
     let elapsed = run.window.elapsed.as_seconds();
-    let row = |(begin, second): (usize, &Second)| {
-        let end = (begin as f64 + 1.0).min(elapsed);
-        let rate = |amount: f64| ratio(amount, end - begin as f64);
+    let step = run.timeline_step.as_seconds();
+    let row = |(number, second): (usize, &Second)| {
+        let begin = number as f64 * step;
+        let end = (begin + step).min(elapsed);
+        let rate = |amount: f64| ratio(amount, end - begin);
         json!({
             "timestamp": end,
             "throughput_tokens_per_sec": rate(second.tokens as f64),
@@ -84,6 +86,7 @@ fn totals(run: &StorageSummary) -> Map<String, Value> {
         "total_requests": requests.completed(),
         "total_tokens": requests.generated_tokens,
         "elapsed_time": run.window.elapsed.as_seconds(),
+        "clock": run.setting.clock.name(),
         "avg_throughput_tokens_per_sec": wall_clock,
         "total_tokens_per_sec": wall_clock,
         "total_storage_io_time": requests.total_storage.as_seconds(),
@@ -201,7 +204,12 @@ fn judged(metric: &Metric) -> Map<String, Value> {
 }
 
 fn primary_metric(metric: &Metric) -> Value {
-    json!({ "name": metric.name.key(), "value": metric.value, "unit": metric.unit })
+    json!({
+        "name": metric.name.key(),
+        "value": metric.value,
+        "unit": metric.unit,
+        "is_primary": metric.is_primary(),
+    })
 }
 
 fn bottleneck(found: &Bottleneck) -> Value {

@@ -4,7 +4,7 @@ use crate::Spread;
 use crate::render::table::{framed, number};
 use crate::statistics::ratio;
 use crate::storage::{
-    Assessment, ClassSummary, Criterion, GIB, LaneSummary, Metric, Standing, StorageSummary, TierRole,
+    Assessment, ClassSummary, Clock, Criterion, GIB, LaneSummary, Metric, Standing, StorageSummary, TierRole,
     TierSummary,
 };
 
@@ -15,7 +15,7 @@ pub fn table(title: &str, run: &StorageSummary, warnings: &[String]) -> String {
     let bottleneck = run.bottleneck().sentence;
     let warnings: String = warnings.iter().map(|warning| format!("Warning: {warning}\n")).collect();
     [
-        format!("{title}\n"),
+        heading(title, run.setting.clock),
         assessment,
         requests(run),
         metrics,
@@ -27,6 +27,14 @@ pub fn table(title: &str, run: &StorageSummary, warnings: &[String]) -> String {
         warnings,
     ]
     .concat()
+}
+
+fn heading(title: &str, clock: Clock) -> String {
+    match clock {
+        Clock::Wall => format!("{title}\n"),
+        Clock::Virtual => format!("{title}\nVirtual time: every rate is per virtual second\n"),
+        Clock::VirtualLogged => format!("{title} (virtual time, nothing moved)\n"),
+    }
 }
 
 fn assessment(assessment: &Assessment) -> String {
