@@ -704,8 +704,8 @@ fn the_bottleneck_is_said_in_words() {
         "storage reads: 71 % of end-to-end latency, of which 90 % at the device and 10 % waiting for it",
         "storage reads: 52 % of end-to-end latency, of which 7 % at the device and 93 % waiting for it",
         "memory tiers: 80 % of end-to-end latency; copies in memory",
-        "waiting for storage: 80 % of end-to-end latency; entries for memory behind the drive, and behind what \
-         is pushed down for them",
+        "waiting for storage: 80 % of end-to-end latency; entries for memory behind the drive, and behind \
+         what is pushed down for them",
         "generation: 75 % of end-to-end latency; it is paced at 30 ms a token, storage is not what limits",
         "nothing was served, so there is nothing to divide",
     ];

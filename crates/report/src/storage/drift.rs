@@ -45,8 +45,8 @@ impl Drift {
 }
 
 impl StorageSummary {
-    /// How storage bandwidth changed over the whole seconds of the window, if notably. In virtual time, with a
-    /// changing number of users, or when there was nothing left to do at the end, it changes whatever the
+    /// How storage bandwidth changed over the whole seconds of the window, if notably. In virtual time, with
+    /// a changing number of users, or when there was nothing left to do at the end, it changes whatever the
     /// drive does.
     pub fn drift(&self) -> Option<Drift> {
         let step = self.timeline_step;

@@ -1,6 +1,6 @@
 //! The numbers of a storage benchmark, and what they mean: `summary` is plain data, `metric` says which
 //! number tells drives apart, `bottleneck` where the time went, `assessment` whether the storage is good
-//! enough, `drift` whether it stayed so.
+//! enough, `drift` whether it stayed so, `warning` what to know before using them.
 
 mod assessment;
 mod bottleneck;
@@ -8,6 +8,7 @@ mod drift;
 mod metric;
 mod setting;
 mod summary;
+mod warning;
 
 pub use self::assessment::{Assessment, Criteria, Criterion, Profile};
 pub use self::bottleneck::{Bottleneck, Part};
