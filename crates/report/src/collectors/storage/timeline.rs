@@ -102,3 +102,39 @@ fn p95(latencies: &[u64]) -> Nanos {
     sorted.sort_unstable();
     Nanos(sorted.get(rank(sorted.len() as u64, 95.0) as usize).copied().unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use wavetank_model::Class;
+
+    use super::*;
+
+    fn served(total: u64) -> Served {
+        Served {
+            class: Class::Batch,
+            waited: Nanos::ZERO,
+            storage: Nanos::ZERO,
+            prefill: None,
+            decode: None,
+            generation: Nanos::ZERO,
+            total: Nanos(total),
+            context_tokens: 0,
+            generated_tokens: 0,
+        }
+    }
+
+    /// Broken by: latencies of the last rows that end up in another row when rows are put together.
+    #[test]
+    fn latencies_stay_in_their_row() {
+        for last in MOST_ROWS - 2..MOST_ROWS {
+            let mut timeline = Timeline::default();
+            timeline.served(Nanos((last - 1) * SECOND), &served(11));
+            timeline.served(Nanos(last * SECOND), &served(13));
+            let (rows, step) = timeline.rows(Nanos((MOST_ROWS + 1) * SECOND));
+            assert_eq!(step, Nanos(2 * SECOND));
+            let found = |second: u64| rows[(second / 2) as usize].end_to_end_p95;
+            let apart = last % 2 == 0;
+            assert_eq!((found(last - 1), found(last)), (Nanos(if apart { 11 } else { 13 }), Nanos(13)));
+        }
+    }
+}
