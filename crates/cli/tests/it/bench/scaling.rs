@@ -60,8 +60,7 @@ fn qos_sees_latency() {
     let steps = list(&report, "/autoscaling_stats");
     let reads: Vec<f64> = steps.iter().filter_map(|step| step["read_latency_p95_ms"].as_f64()).collect();
     let all = &report["summary"]["cache_stats"];
-    let (p50, most) =
-        (number(all, "/storage_read_device_p50_ms"), number(all, "/storage_read_device_p9999_ms"));
+    let (p50, most) = (number(all, "/storage_read_p50_ms"), number(all, "/storage_read_p9999_ms"));
     assert!(
         !reads.is_empty() && reads.iter().all(|p95| *p95 <= most * 1.002),
         "{reads:?}, {most} ms at most"
