@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{SMALL, Stand, TOKEN_BYTES, invariants, list, number};
+use super::{SCALED, SMALL, Stand, TOKEN_BYTES, invariants, list, number};
 
 /// A few requests that take no time, all of them measured.
 const FEW: &str = "--cpu-mem-gb 0 --num-users 4 --generation-mode none --max-requests 30 --duration 30";
@@ -81,21 +81,10 @@ fn a_drive_is_filled_before_it_is_measured() {
 #[test]
 fn documents_are_written_and_hit() {
     let stand = Stand::new();
-    stand.sandbox.write(
-        "scaled.yaml",
-        format!(
-            "{}rag: {{small_model_doc_tokens_min: 400, small_model_doc_tokens_max: 1200}}\n",
-            super::SCALED
-        ),
-    );
-    let report = small(
-        &stand,
-        &format!("{FEW} --max-requests 60 --enable-rag --rag-num-docs 4").replacen(
-            "--max-requests 30 ",
-            "",
-            1,
-        ),
-    );
+    let short = "rag: {small_model_doc_tokens_min: 400, small_model_doc_tokens_max: 1200}";
+    stand.sandbox.write("scaled.yaml", format!("{SCALED}{short}\n"));
+    let line = FEW.replace("--max-requests 30", "--max-requests 60");
+    let report = small(&stand, &format!("{line} --enable-rag --rag-num-docs 4"));
     let documents = &report["filled"]["documents"];
     assert!(number(documents, "/entries") >= 4.0 && number(documents, "/failed") == 0.0, "{documents}");
     assert!(number(&report, "/summary/rag/cache_hits") > 0.0, "{:#}", report["summary"]["rag"]);
