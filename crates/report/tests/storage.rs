@@ -10,7 +10,7 @@ use wavetank_model::{
 };
 use wavetank_report::render::storage::{csv, json as report_of, read_histograms, table, xlsx};
 use wavetank_report::storage::{
-    AtEnd, ClassTarget, Criteria, Profile, Setting, StorageSummary, TierRole, TierUse,
+    AtEnd, ClassTarget, Clock, Criteria, Profile, Setting, StorageSummary, TierRole, TierUse,
 };
 use wavetank_report::{Buckets, Storage};
 
@@ -40,6 +40,9 @@ fn setting() -> Setting {
         seed: 42,
         profile: Profile::Latency,
         criteria: Criteria::default(),
+        clock: Clock::Wall,
+        counted: false,
+        scaled: false,
     }
 }
 
@@ -71,19 +74,23 @@ fn moved(bytes: u64, fact: StoreFact, total: Nanos) -> BenchFact {
 }
 
 fn touched(operation: Operation, why: Why, answer: Answer, total: Nanos) -> BenchFact {
-    BenchFact::Touched(Touch { operation, why, answer, bytes: MIB, times: times(total) })
+    sized(operation, why, answer, MIB, total)
+}
+
+fn sized(operation: Operation, why: Why, answer: Answer, bytes: u64, total: Nanos) -> BenchFact {
+    BenchFact::Touched(Touch { operation, why, answer, bytes, times: times(total) })
 }
 
 /// A hit as the store and the request tell it.
 fn hit(tier: u8, bytes: u64, why: Why, total: Nanos) -> [BenchFact; 2] {
     let read = moved(bytes, StoreFact::Hit { tier }, total);
-    [read, touched(Operation::Read, why, Answer::Hit(tier), total)]
+    [read, sized(Operation::Read, why, Answer::Hit(tier), bytes, total)]
 }
 
 /// A write as the store and the request tell it.
 fn write(tier: u8, bytes: u64, total: Nanos) -> [BenchFact; 2] {
     let written = moved(bytes, StoreFact::Stored { tier }, total);
-    [written, touched(Operation::Write, Why::Prefill, Answer::Stored(tier), total)]
+    [written, sized(Operation::Write, Why::Prefill, Answer::Stored(tier), bytes, total)]
 }
 
 fn closed() -> BenchFact {
@@ -226,6 +233,9 @@ proptest! {
         for (tier, same) in whole.tiers.iter_mut().zip(&alone.tiers) {
             tier.whole_run = same.whole_run;
         }
+        for (class, same) in whole.requests.classes.iter_mut().zip(&alone.requests.classes) {
+            class.unfinished = same.unfinished;
+        }
         prop_assert_eq!(whole, alone);
     }
 
@@ -272,7 +282,7 @@ fn a_run_without_anything_is_still_a_report() {
         let report = Value::Object(report_of(&run));
         assert_eq!(unexpected_nulls(&report), Vec::<String>::new());
         assert_eq!(report["summary"]["cache_stats"]["storage_health"]["overall_status"], "NOT APPLICABLE");
-        assert!(run.assessment().passed());
+        assert!(!run.assessment().is_judged() && !run.assessment().passed(), "nothing was proven");
         assert_eq!(run.warnings().len(), 1);
         assert!(table("nothing", &run, &run.warnings()).contains("nothing was served"));
     }
@@ -286,6 +296,8 @@ fn moves_between_tiers_are_counted_once_in_each() {
         moved(10, StoreFact::Promoted { from: DRIVE, to: CPU }, ms(1.0)),
         moved(7, StoreFact::Demoted { from: CPU, to: DRIVE }, ms(2.0)),
         moved(3, StoreFact::Stored { tier: CPU }, ms(3.0)),
+        sized(Operation::Read, Why::Decode, Answer::Hit(DRIVE), 10, ms(1.0)),
+        sized(Operation::Write, Why::Prefill, Answer::Stored(CPU), 3, ms(3.0)),
     ];
     let run = collect(&setting(), window(1, &facts));
     let bytes = |role| (run.traffic(role).read_bytes, run.traffic(role).written_bytes);
@@ -307,8 +319,83 @@ fn storage_tokens_are_those_in_and_out_of_the_drive() {
     assert_eq!(stats["storage_tokens_processed"], json!(12.0));
     assert_eq!(stats["nvme_tokens_processed"], json!(12.0));
     assert_eq!(stats["nvme_throughput"], json!(1.2));
-    // Rates, not counts (W9).
-    assert_eq!((&stats["read_operations"], &stats["read_iops"]), (&json!(2), &json!(0.2)));
+}
+
+/// Broken by: a write counted once for each tier it goes to, or a count for a rate (W9).
+#[test]
+fn an_entry_written_to_two_tiers_is_one_write_of_a_caller() {
+    let mut facts = write(CPU, 10 * MIB, ms(1.0)).to_vec();
+    facts.push(moved(10 * MIB, StoreFact::Stored { tier: DRIVE }, ms(1.0)));
+    facts.extend([hit(CPU, 10 * MIB, Why::Decode, ms(1.0)); 2].concat());
+    let report = finished(&setting(), &facts);
+    let stats = &report["summary"]["cache_stats"];
+    assert_eq!((&stats["total_write_bytes"], &stats["write_operations"]), (&json!(10 * MIB), &json!(1)));
+    assert_eq!((&stats["write_iops"], &stats["read_iops"]), (&json!(0.1), &json!(0.2)));
+    assert_eq!((&stats["read_operations"], &stats["read_write_ratio"]), (&json!(2), &json!(2.0)));
+    let tiers = &report["summary"]["tiers"];
+    assert_eq!(
+        (&tiers[1]["writes"]["operations"], &tiers[2]["writes"]["operations"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+/// Broken by: reads of the window divided by the entries of other requests.
+#[test]
+fn reads_are_compared_with_the_entries_of_the_same_window() {
+    let hits = [hit(DRIVE, 4 * MIB, Why::Decode, ms(1.0)); 6].concat();
+    let existed = sized(Operation::Write, Why::Prefill, Answer::Existed, 4 * MIB, ms(0.1));
+    let many = [served(Class::Batch, ms(1.0), ms(1.0), ms(0.0)); 12];
+    let found = |more: &[BenchFact]| {
+        let report = finished(&setting(), &[&hits[..], &many, more].concat());
+        let found = &report["summary"]["read_amplification"];
+        ["bytes_read", "context_bytes", "ratio", "full_reads_per_request"].map(|key| found[key].clone())
+    };
+    let prefilled = [&write(CPU, 8 * MIB, ms(1.0))[..], &[existed]].concat();
+    assert_eq!(found(&prefilled), [json!(24 * MIB), json!(12 * MIB), json!(2.0), json!(3.0)]);
+    let context = 12 * 1000 * BYTES_PER_TOKEN;
+    let ratio = json!((24 * MIB) as f64 / context as f64);
+    assert_eq!(found(&[]), [json!(24 * MIB), json!(context), ratio, json!(0.5)]);
+}
+
+/// Broken by: counting only the prompts that were there.
+#[test]
+fn a_shared_prompt_is_reused_whether_it_is_there_or_not() {
+    let mut facts = hit(DRIVE, MIB, Why::Prompt, ms(1.0)).to_vec();
+    facts.push(touched(Operation::Read, Why::Prompt, Answer::Missed, ms(1.0)));
+    let summary = &finished(&setting(), &facts)["summary"];
+    assert_eq!(summary["prefix_cache_stats"]["system_prompt_reuse"], json!(2));
+    assert_eq!(summary["cache_stats"]["system_prompt_hits"], json!(1));
+}
+
+/// Broken by: judging a class by the requests that got through only.
+#[test]
+fn requests_without_an_answer_break_the_promise() {
+    let [interactive, responsive, _] = Class::ALL;
+    let mut facts = vec![served(interactive, ms(1.0), ms(1.0), ms(0.0)); 90];
+    facts.extend([BenchFact::Arrived(interactive), BenchFact::TurnedAway(interactive)].repeat(10));
+    facts.extend([BenchFact::Arrived(responsive); 3]);
+    let warm_up = [BenchFact::Arrived(responsive); 2].map(|fact| (Nanos::ZERO, fact));
+    let drain = [(Nanos::from_seconds(11.0), served(responsive, ms(1.0), ms(1.0), ms(0.0)))];
+    let run = collect(&setting(), warm_up.into_iter().chain(window(10, &facts)).chain(drain));
+    let classes = &run.requests.classes;
+    assert_eq!((classes[0].compliance(), classes[0].met(), classes[0].violations), (0.9, false, 0));
+    assert_eq!((classes[1].arrived, classes[1].served(), classes[1].unfinished), (3, 0, 5));
+    let report = Value::Object(report_of(&run));
+    let found = &report["summary"]["qos_metrics"];
+    assert_eq!(
+        (&found["interactive"]["turned_away"], &found["interactive"]["total_requests"]),
+        (&json!(10), &json!(90))
+    );
+    assert_eq!(
+        (&found["responsive"]["total_requests"], &found["responsive"]["unfinished"]),
+        (&json!(0), &json!(5))
+    );
+    assert_eq!(
+        (&found["responsive"]["sla"]["met"], &found["responsive"]["no_data"]),
+        (&json!(false), &Value::Null)
+    );
+    assert_eq!(found["batch"]["no_data"], json!(true));
+    assert_eq!(report["summary"]["unfinished"], json!(5));
 }
 
 #[test]
@@ -367,31 +454,172 @@ fn criteria_without_samples_do_not_apply() {
     assert_eq!(status(&Setting { criteria: strict, ..throughput }, &slow), ("FAIL", 0, 1));
 }
 
+/// An operation that waited `wait`, then took 1 ms in this process and 9 ms at the device.
+fn waited(fact: StoreFact, wait: Nanos) -> BenchFact {
+    let times = IoTimes { queue: Nanos::ZERO, host: ms(1.0), device: ms(9.0), total: wait + ms(10.0) };
+    BenchFact::Stored(StoreEvent { at: Nanos::ZERO, key: 0, bytes: MIB, fact, times })
+}
+
+/// Broken by: waiting that is in no number, or only in those of the drive.
+#[test]
+fn waiting_in_front_of_a_device_is_said() {
+    let facts = [CPU, DRIVE].map(|tier| waited(StoreFact::Hit { tier }, ms(300.0)));
+    let report = finished(&setting(), &facts);
+    let stats = &report["summary"]["cache_stats"];
+    assert_eq!(stats["storage_read_wait_p95_ms"], json!(301.0));
+    assert_eq!(stats["nvme_read_wait_p50_ms"], json!(301.0));
+    assert_eq!(stats["cpu_read_wait_p9999_ms"], json!(301.0));
+    assert_eq!(stats["storage_read_device_p95_ms"], json!(9.0));
+    assert_eq!(report["summary"]["tiers"][2]["reads"]["wait_ms"]["p95"], json!(301.0));
+    let text = table("waiting", &collect(&setting(), window(10, &facts)), &[]);
+    assert!(text.contains("wait P95") && text.contains("301.00"), "{text}");
+}
+
+/// Broken by: memory judged by what its callers waited for.
+#[test]
+fn memory_is_judged_without_what_it_waits_for() {
+    let facts =
+        [waited(StoreFact::Stored { tier: CPU }, ms(400.0)), waited(StoreFact::Hit { tier: CPU }, ms(400.0))];
+    let run = collect(&setting(), window(10, &facts));
+    assert_eq!((run.host_memory.count(), run.host_memory.p95), (2, 10.0));
+    assert_eq!(run.assessment().criteria[2].passed, Some(true));
+    let report = finished(&setting(), &facts);
+    let stats = &report["summary"]["cache_stats"];
+    assert_eq!((&stats["cpu_write_p95_ms"], &stats["cpu_write_total_p95_ms"]), (&json!(10.0), &json!(410.0)));
+    assert_eq!(report["summary"]["tiers"][1]["writes"]["service_ms"]["p95"], json!(10.0));
+}
+
+/// The warnings of a run with this many reads of the drive in each second, that move this many MiB together.
+fn drifted(setting: &Setting, reads: u64, rates: &[u64]) -> String {
+    let second = |index: usize| index as u64 * 1_000_000_000;
+    let event = |(index, &mib): (usize, &u64)| {
+        let read = moved(mib * MIB / reads, StoreFact::Hit { tier: DRIVE }, ms(1.0));
+        let count = if mib > 0 { reads } else { 0 };
+        (0..count).map(move |_| (Nanos(second(index) + 1), read))
+    };
+    let end = (Nanos(second(rates.len())), closed());
+    let facts = rates.iter().enumerate().flat_map(event);
+    let served = (Nanos(1), served(Class::Batch, ms(1.0), ms(1.0), ms(0.0)));
+    let run =
+        collect(setting, [(Nanos::ZERO, BenchFact::Opened), served].into_iter().chain(facts).chain([end]));
+    run.warnings().join("; ")
+}
+
+const FALLING: [u64; 6] = [1000, 1000, 1000, 1000, 500, 500];
+
 /// Broken by: comparing with a part of a second, or with fewer than six.
 #[test]
 fn bandwidth_that_changes_is_said() {
-    let warnings = |rates: &[u64]| {
-        let event = |(second, &mib): (usize, &u64)| {
-            (
-                Nanos(second as u64 * 1_000_000_000 + 1),
-                moved(mib * MIB, StoreFact::Hit { tier: DRIVE }, ms(1.0)),
-            )
-        };
-        let end = (Nanos(rates.len() as u64 * 1_000_000_000), closed());
-        let facts = rates.iter().enumerate().map(event);
-        let served = (Nanos(1), served(Class::Batch, ms(1.0), ms(1.0), ms(0.0)));
-        let run = collect(
-            &setting(),
-            [(Nanos::ZERO, BenchFact::Opened), served].into_iter().chain(facts).chain([end]),
-        );
-        run.warnings().join("; ")
-    };
-    assert_eq!(warnings(&[1024, 1024, 1000, 1000, 900, 900]), "");
-    assert_eq!(warnings(&[1024, 1024, 512, 512, 512]), "");
-    assert!(warnings(&[1024, 1024, 1000, 1000, 512, 512]).starts_with(
-        "storage bandwidth fell by 50 %, from 1.00 GiB/s in the first third to 0.50 GiB/s in the last:"
+    let warnings = |rates: &[u64]| drifted(&setting(), 10, rates);
+    assert_eq!(warnings(&[1000, 1000, 1000, 1000, 900, 900]), "");
+    assert_eq!(warnings(&[1000, 1000, 500, 500, 500]), "");
+    assert!(warnings(&FALLING).starts_with(
+        "storage bandwidth fell by 50 %, from 0.98 GiB/s in the first third to 0.49 GiB/s in the last:"
     ));
-    assert!(warnings(&[512, 512, 1000, 1000, 1024, 1024]).contains("still warming up"));
+    assert!(warnings(&[500, 500, 1000, 1000, 1000, 1000]).contains("still warming up"));
+}
+
+/// Broken by: a word about the drive where the run itself changed, or where a few operations decide.
+#[test]
+fn bandwidth_that_the_drive_does_not_decide_is_not_judged() {
+    assert_eq!(drifted(&setting(), 9, &FALLING), "", "18 operations in a third");
+    assert_eq!(drifted(&setting(), 10, &[1000, 1000, 1000, 1000, 1000, 500, 500, 500, 0]), "", "drained");
+    assert_eq!(drifted(&Setting { scaled: true, ..setting() }, 10, &FALLING), "");
+    for clock in [Clock::Virtual, Clock::VirtualLogged] {
+        assert_eq!(drifted(&Setting { clock, ..setting() }, 10, &FALLING), "");
+    }
+}
+
+/// Broken by: judging a drive by operations that were only written down.
+#[test]
+fn what_was_not_moved_is_not_judged() {
+    let logged = Setting { clock: Clock::VirtualLogged, ..setting() };
+    assert_eq!(status(&logged, &rich()), ("PASS", 1, 1), "the hit rate");
+    let throughput = Setting { profile: Profile::Throughput, ..logged.clone() };
+    assert_eq!(status(&throughput, &rich()), ("NOT APPLICABLE", 0, 0));
+    let run = collect(&logged, window(10, &rich()));
+    let text = table("a run", &run, &[]);
+    assert!(text.starts_with("a run (virtual time, nothing moved)\n"), "{text}");
+    assert!(text.contains("NVMe Read P95 < 200ms: not applicable: virtual time, nothing moved"), "{text}");
+    assert!(!text.contains("PRIMARY"), "{text}");
+    let summary = &Value::Object(report_of(&run))["summary"];
+    assert_eq!(
+        (&summary["clock"], &summary["primary_metric"]["is_primary"]),
+        (&json!("virtual_logged"), &json!(false))
+    );
+}
+
+/// Broken by: bandwidth of a drive by a second that is not one.
+#[test]
+fn in_virtual_time_bandwidth_is_by_time_at_the_device() {
+    // 9 GiB in 0.9 s at the device, read for a caller; 1 GiB in 0.9 s, pushed down.
+    let facts = [
+        moved(9 << 30, StoreFact::Hit { tier: DRIVE }, ms(1000.0)),
+        moved(1 << 30, StoreFact::Demoted { from: CPU, to: DRIVE }, ms(1000.0)),
+    ];
+    let judged = |clock| {
+        let throughput = Setting { profile: Profile::Throughput, clock, ..setting() };
+        let found = collect(&throughput, window(10, &facts)).assessment().criteria;
+        [found[0].actual, found[1].actual].map(|rate| (rate * 100.0).round() / 100.0)
+    };
+    assert_eq!(judged(Clock::Wall), [0.9, 0.1]);
+    assert_eq!(judged(Clock::Virtual), [10.0, 1.11]);
+    let run = collect(&Setting { clock: Clock::Virtual, ..setting() }, window(10, &facts));
+    let text = table("a run", &run, &[]);
+    assert!(text.starts_with("a run\nVirtual time: every rate is per virtual second\n"), "{text}");
+    assert!(!text.contains("PRIMARY"), "{text}");
+    assert_eq!(Value::Object(report_of(&run))["summary"]["clock"], "virtual");
+}
+
+/// Broken by: a share of something else than the bytes that callers read.
+#[test]
+fn a_run_of_memory_is_said() {
+    let warnings = |memory: u64, storage: u64, setting: &Setting| {
+        let mut facts = vec![served(Class::Batch, ms(1.0), ms(1.0), ms(0.0))];
+        facts.extend(hit(CPU, memory * MIB, Why::Decode, ms(1.0)));
+        facts.extend(hit(DRIVE, storage * MIB, Why::Decode, ms(1.0)));
+        collect(setting, window(1, &facts)).warnings().join("; ")
+    };
+    assert_eq!(
+        warnings(1960, 40, &setting()),
+        "only 2.0 % of the bytes read came from storage: this run measures memory; give less --cpu-mem-gb"
+    );
+    assert_eq!(warnings(1940, 60, &setting()), "");
+    assert_eq!(warnings(980, 20, &setting()), "", "too little to say");
+    let in_memory = Setting { tiers: vec![TierRole::Gpu, TierRole::Cpu], ..setting() };
+    let mut storage = Storage::new(&in_memory);
+    let facts = hit(CPU, 2000 * MIB, Why::Decode, ms(1.0));
+    window(1, &facts).into_iter().for_each(|(at, fact)| storage.record(&BenchEvent { at, fact }));
+    let run = storage.summary(AtEnd { tiers: vec![TierUse::default(); 2] });
+    assert!(!run.warnings().join("; ").contains("measures memory"), "there is no storage to measure");
+}
+
+/// Broken by: a row for every second of however long a window.
+#[test]
+fn a_timeline_has_a_day_of_rows_at_most() {
+    let at = Nanos::from_seconds;
+    let request = |total| served(Class::Batch, ms(total), Nanos::ZERO, Nanos::ZERO);
+    let read = moved(MIB, StoreFact::Hit { tier: DRIVE }, ms(1.0));
+    let run = |end: f64| {
+        let early = [(at(0.0), BenchFact::Opened), (at(0.5), request(5.0)), (at(1.5), request(7.0))];
+        let late =
+            [(at(2.5), read), (at(end - 0.5), request(9.0)), (at(end - 0.5), read), (at(end), closed())];
+        collect(&setting(), early.into_iter().chain(late))
+    };
+    let (day, longer) = (run(86_400.0), run(86_401.0));
+    assert_eq!((day.timeline.len(), day.timeline_step), (86_400, at(1.0)));
+    assert_eq!((longer.timeline.len(), longer.timeline_step), (43_201, at(2.0)));
+    let [first, last] = [longer.timeline[0], longer.timeline[43_200]];
+    assert_eq!((first.requests, first.end_to_end_p95, last.end_to_end_p95), (2, ms(7.0), ms(9.0)));
+    let ages = run(1e9);
+    assert!(ages.timeline.len() <= 86_400 && ages.timeline_step.as_seconds() > 1e4);
+    let sum = |count: fn(&StorageSummary) -> u64| [&day, &longer, &ages].map(count);
+    assert_eq!(sum(|run| run.timeline.iter().map(|row| row.requests).sum()), [3; 3]);
+    assert_eq!(sum(|run| run.timeline.iter().map(|row| row.storage_bytes()).sum()), [2 * MIB; 3]);
+    let report = Value::Object(report_of(&longer));
+    let rows = report["throughput_timeline"].as_array().expect("a list");
+    assert_eq!((&rows[0]["timestamp"], &rows[43_200]["timestamp"]), (&json!(2.0), &json!(86_401.0)));
+    assert_eq!(rows[0]["throughput_tokens_per_sec"], json!(100.0));
 }
 
 #[test]
@@ -453,18 +681,31 @@ fn the_bottleneck_is_said_in_words() {
     };
     let request = |waited, storage, generation| served(Class::Batch, ms(waited), ms(storage), ms(generation));
     let reads = touched(Operation::Read, Why::Decode, Answer::Hit(DRIVE), ms(71.0));
-    let copies = touched(Operation::Write, Why::Prefill, Answer::Stored(CPU), ms(9.0));
+    let queued = BenchFact::Touched(Touch {
+        operation: Operation::Read,
+        why: Why::Decode,
+        answer: Answer::Hit(DRIVE),
+        bytes: MIB,
+        times: IoTimes { device: ms(7.0), ..times(ms(100.0)) },
+    });
+    let [copy, asked] = write(CPU, MIB, ms(9.0));
+    let quick = moved(MIB, StoreFact::Stored { tier: CPU }, ms(1.0));
     let found = [
         sentence(&[request(86.0, 14.0, 0.0), reads]),
-        sentence(&[request(20.0, 80.0, 0.0), reads, copies]),
-        sentence(&[request(20.0, 80.0, 0.0), copies]),
+        sentence(&[request(20.0, 80.0, 0.0), reads, copy, asked]),
+        sentence(&[request(48.0, 52.0, 0.0), queued]),
+        sentence(&[request(20.0, 80.0, 0.0), copy, asked]),
+        sentence(&[request(10.0, 90.0, 0.0), quick, asked]),
         sentence(&[request(0.0, 10.0, 30.0), reads]),
         sentence(&[]),
     ];
     let expected = [
         "queue wait: 86 % of end-to-end latency; requests come faster than they are served",
-        "storage reads: 71 % of end-to-end latency, of which 90 % at the device",
-        "memory tiers: 80 % of end-to-end latency; copies in memory, and what they push down to make room",
+        "storage reads: 71 % of end-to-end latency, of which 90 % at the device and 10 % waiting for it",
+        "storage reads: 52 % of end-to-end latency, of which 7 % at the device and 93 % waiting for it",
+        "memory tiers: 80 % of end-to-end latency; copies in memory",
+        "waiting for storage: 80 % of end-to-end latency; entries for memory behind the drive, and behind \
+         what is pushed down for them",
         "generation: 75 % of end-to-end latency; it is paced at 30 ms a token, storage is not what limits",
         "nothing was served, so there is nothing to divide",
     ];

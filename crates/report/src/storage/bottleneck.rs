@@ -14,8 +14,10 @@ pub enum Part {
     StorageRead,
     /// Writing to the storage tier.
     StorageWrite,
-    /// The tiers in memory, with what they push down.
+    /// The tiers in memory themselves.
     MemoryTiers,
+    /// Entries for the tiers in memory behind other operations, and behind what is pushed down for them.
+    LaneWait,
     /// Generating.
     Generation,
     /// Entries that were not there, and the worker itself.
@@ -30,6 +32,7 @@ impl Part {
             Self::StorageRead => "storage_read",
             Self::StorageWrite => "storage_write",
             Self::MemoryTiers => "memory_tiers",
+            Self::LaneWait => "lane_wait",
             Self::Generation => "generation",
             Self::Other => "other",
         }
@@ -46,7 +49,7 @@ pub struct Bottleneck {
     /// The same in words.
     pub sentence: String,
     /// Every part of end-to-end latency; together 1, or 0 when nothing was served.
-    pub shares: [(Part, f64); 6],
+    pub shares: [(Part, f64); 7],
 }
 
 impl StorageSummary {
@@ -63,7 +66,7 @@ impl StorageSummary {
         Bottleneck { part: Some(part), share, sentence: self.sentence(part, share), shares }
     }
 
-    fn shares(&self) -> [(Part, f64); 6] {
+    fn shares(&self) -> [(Part, f64); 7] {
         let requests = &self.requests;
         let end_to_end = requests.end_to_end.mean;
         let of_total = |ms: f64| ratio(ms, end_to_end);
@@ -76,30 +79,31 @@ impl StorageSummary {
             (Part::StorageRead, touched(time.storage_read)),
             (Part::StorageWrite, touched(time.storage_write)),
             (Part::MemoryTiers, touched(time.memory)),
+            (Part::LaneWait, touched(time.lane_wait)),
             (Part::Generation, of_total(requests.generation.mean)),
         ];
         let whole = if end_to_end > 0.0 { 1.0 } else { 0.0 };
         let rest = whole - known.iter().map(|(_, share)| share).sum::<f64>();
-        let [wait, read, write, memory, generation] = known;
-        [wait, read, write, memory, generation, (Part::Other, rest.max(0.0))]
+        let [wait, read, write, memory, lane, generation] = known;
+        [wait, read, write, memory, lane, generation, (Part::Other, rest.max(0.0))]
     }
 
     fn sentence(&self, part: Part, share: f64) -> String {
         let time = &self.touches.time;
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
-        let device = |device: Nanos, total: Nanos| percent(ratio(device.as_seconds(), total.as_seconds()));
+        let divided = |device: Nanos, total: Nanos| {
+            let at_device = (ratio(device.as_seconds(), total.as_seconds()).min(1.0) * 100.0).round();
+            format!(", of which {at_device} % at the device and {} % waiting for it", 100.0 - at_device)
+        };
         let (name, meaning) = match part {
             Part::QueueWait => ("queue wait", "; requests come faster than they are served".to_owned()),
-            Part::StorageRead => {
-                let at_device = device(time.storage_read_device, time.storage_read);
-                ("storage reads", format!(", of which {at_device} at the device"))
-            }
-            Part::StorageWrite => {
-                let at_device = device(time.storage_write_device, time.storage_write);
-                ("storage writes", format!(", of which {at_device} at the device"))
-            }
-            Part::MemoryTiers => {
-                ("memory tiers", "; copies in memory, and what they push down to make room".to_owned())
+            Part::StorageRead => ("storage reads", divided(time.storage_read_device, time.storage_read)),
+            Part::StorageWrite => ("storage writes", divided(time.storage_write_device, time.storage_write)),
+            Part::MemoryTiers => ("memory tiers", "; copies in memory".to_owned()),
+            Part::LaneWait => {
+                let meaning =
+                    "; entries for memory behind the drive, and behind what is pushed down for them";
+                ("waiting for storage", meaning.to_owned())
             }
             Part::Generation => {
                 let pace = self.setting.generation_ns_per_token as f64 / 1e6;

@@ -1,10 +1,12 @@
 //! Whether the storage was as fast at the end of the window as at its beginning.
 
-use super::{Second, StorageSummary};
+use super::{Clock, Second, StorageSummary};
 use crate::statistics::ratio;
 
-/// Fewer whole seconds say nothing.
+/// Fewer whole seconds say nothing …
 const LEAST_SECONDS: usize = 6;
+/// … nor do fewer storage operations in a third of the window.
+const LEAST_OPERATIONS: u64 = 20;
 /// Less is noise.
 const NOTABLE: f64 = 0.15;
 
@@ -43,19 +45,29 @@ impl Drift {
 }
 
 impl StorageSummary {
-    /// How storage bandwidth changed over the whole seconds of the window, if notably.
+    /// How storage bandwidth changed over the whole seconds of the window, if notably. In virtual time, with
+    /// a changing number of users, or when there was nothing left to do at the end, it changes whatever the
+    /// drive does.
     pub fn drift(&self) -> Option<Drift> {
-        let whole = (self.window.elapsed.as_seconds() as usize).min(self.timeline.len());
-        if whole < LEAST_SECONDS {
+        let step = self.timeline_step;
+        let whole = self.timeline.len().min((self.window.elapsed.0 / step.0.max(1)) as usize);
+        let whole = &self.timeline[..whole];
+        let is_steady = self.setting.clock == Clock::Wall && !self.setting.scaled;
+        let is_busy_to_the_end = whole.last().is_some_and(|second| second.storage_bytes() > 0);
+        if whole.len() < LEAST_SECONDS || !is_steady || !is_busy_to_the_end {
             return None;
         }
-        let third = whole / 3;
-        let rate = |seconds: &[Second]| {
-            let bytes = seconds.iter().map(|second| second.storage_read_bytes + second.storage_written_bytes);
-            bytes.sum::<u64>() as f64 / seconds.len() as f64
+        let third = whole.len() / 3;
+        let thirds = [&whole[..third], &whole[third..whole.len() - third], &whole[whole.len() - third..]];
+        let operations = |third: &[Second]| third.iter().map(|second| second.storage_operations).sum::<u64>();
+        if thirds.into_iter().any(|third| operations(third) < LEAST_OPERATIONS) {
+            return None;
+        }
+        let rate = |third: &[Second]| {
+            let bytes: u64 = third.iter().map(Second::storage_bytes).sum();
+            ratio(bytes as f64, third.len() as f64 * step.as_seconds())
         };
-        let drift =
-            Drift { first: rate(&self.timeline[..third]), last: rate(&self.timeline[whole - third..whole]) };
+        let drift = Drift { first: rate(thirds[0]), last: rate(thirds[2]) };
         (drift.change().abs() > NOTABLE).then_some(drift)
     }
 }

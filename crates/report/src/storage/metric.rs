@@ -1,7 +1,7 @@
 //! Which number tells one drive from another depends on how much host memory the run had (product text,
 //! "Recommended Metrics by Configuration").
 
-use super::{GIB, StorageSummary, TierRole};
+use super::{Clock, GIB, Setting, StorageSummary, TierRole};
 use crate::statistics::ratio;
 
 /// From this much host memory on, storage throughput is a sound metric.
@@ -81,16 +81,31 @@ impl MetricName {
         }
     }
 
-    fn standing(self, cpu_mem_bytes: u64) -> Standing {
+    fn standing(self, setting: &Setting) -> Standing {
+        if self.is_primary(setting) {
+            return Standing::Primary;
+        }
         match self {
-            Self::WallClock if cpu_mem_bytes < SOUND_FROM_BYTES => Standing::Primary,
-            Self::DecodeBytesRead if cpu_mem_bytes == 0 => Standing::Primary,
-            Self::StorageIo if cpu_mem_bytes >= SOUND_FROM_BYTES => Standing::Primary,
-            Self::StorageIo if cpu_mem_bytes == 0 => Standing::Misleading(
+            Self::StorageIo if setting.cpu_mem_bytes == 0 => Standing::Misleading(
                 "without host memory a faster drive does more I/O in the same time, so tokens and I/O time \
                  grow together: drives 2.6x apart in bytes read were 1.12x apart in this number",
             ),
             _ => Standing::Secondary,
+        }
+    }
+
+    /// No number of virtual time tells drives apart. Where the number of requests is given, the seed says how
+    /// much is read, and only how long it took tells.
+    fn is_primary(self, setting: &Setting) -> bool {
+        let &Setting { clock, counted, cpu_mem_bytes, .. } = setting;
+        if clock != Clock::Wall {
+            return false;
+        }
+        match self {
+            Self::WallClock => counted || cpu_mem_bytes < SOUND_FROM_BYTES,
+            Self::DecodeBytesRead => !counted && cpu_mem_bytes == 0,
+            Self::StorageIo => !counted && cpu_mem_bytes >= SOUND_FROM_BYTES,
+            Self::StorageAssessment => false,
         }
     }
 }
@@ -117,7 +132,7 @@ impl StorageSummary {
                 }
                 MetricName::StorageAssessment => (self.per_second(self.storage_tokens()), "tokens/s"),
             };
-            Metric { name, value, unit, standing: name.standing(self.setting.cpu_mem_bytes) }
+            Metric { name, value, unit, standing: name.standing(&self.setting) }
         })
     }
 
@@ -126,25 +141,56 @@ impl StorageSummary {
         self.metrics()[name as usize]
     }
 
-    /// The one to compare runs by.
+    /// The one to compare runs by; where none is primary, tokens by time, which is then only one of several.
     pub fn primary_metric(&self) -> Metric {
-        self.metrics().into_iter().find(Metric::is_primary).expect("one is primary with any memory")
+        let primary = self.metrics().into_iter().find(Metric::is_primary);
+        primary.unwrap_or_else(|| self.metric(MetricName::WallClock))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    #[test]
-    fn host_memory_decides_what_counts() {
-        let found = [0, 1, SOUND_FROM_BYTES].map(|bytes| {
-            MetricName::ALL.map(|name| match name.standing(bytes) {
+    /// The standings with no, a little and much host memory.
+    fn standings(change: impl Fn(&mut Setting)) -> [String; 3] {
+        let target = json!({ "p95_ms": 1.0, "p99_ms": 1.0, "p999_ms": 1.0, "p9999_ms": 1.0 });
+        let setting = json!({
+            "tiers": [], "bytes_per_token": 1, "targets": [target, target, target], "cpu_mem_bytes": 0,
+            "generation_ns_per_token": 0, "seed": 0, "profile": "latency",
+        });
+        let setting: Setting = serde_json::from_value(setting).expect("the rest has defaults");
+        assert_eq!((setting.clock, setting.counted, setting.scaled), (Clock::Wall, false, false));
+        [0, 1, SOUND_FROM_BYTES].map(|cpu_mem_bytes| {
+            let mut setting = Setting { cpu_mem_bytes, ..setting.clone() };
+            change(&mut setting);
+            let mark = |name: MetricName| match name.standing(&setting) {
                 Standing::Primary => 'P',
                 Standing::Secondary => 's',
                 Standing::Misleading(_) => '!',
-            })
-        });
-        assert_eq!(found, [['P', 'P', '!', 's'], ['s', 'P', 's', 's'], ['s', 's', 'P', 's']]);
+            };
+            MetricName::ALL.map(mark).iter().collect()
+        })
+    }
+
+    #[test]
+    fn host_memory_decides_what_counts() {
+        assert_eq!(standings(|_| {}), ["PP!s", "sPss", "ssPs"]);
+    }
+
+    /// Broken by: comparing drives by what the seed decides.
+    #[test]
+    fn with_a_number_of_requests_only_time_counts() {
+        assert_eq!(standings(|setting| setting.counted = true), ["sP!s", "sPss", "sPss"]);
+    }
+
+    /// Broken by: comparing drives by a time that is not theirs.
+    #[test]
+    fn nothing_is_primary_in_virtual_time() {
+        for clock in [Clock::Virtual, Clock::VirtualLogged] {
+            assert_eq!(standings(|setting| setting.clock = clock), ["ss!s", "ssss", "ssss"]);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The numbers of a storage benchmark, and what they mean: `summary` is plain data, `metric` says which
 //! number tells drives apart, `bottleneck` where the time went, `assessment` whether the storage is good
-//! enough, `drift` whether it stayed so.
+//! enough, `drift` whether it stayed so, `warning` what to know before using them.
 
 mod assessment;
 mod bottleneck;
@@ -8,14 +8,15 @@ mod drift;
 mod metric;
 mod setting;
 mod summary;
+mod warning;
 
 pub use self::assessment::{Assessment, Criteria, Criterion, Profile};
 pub use self::bottleneck::{Bottleneck, Part};
 pub use self::drift::Drift;
 pub use self::metric::{Metric, MetricName, Standing};
-pub use self::setting::{ClassTarget, Setting, TierRole};
+pub use self::setting::{ClassTarget, Clock, Setting, TierRole};
 pub use self::summary::{
-    AtEnd, ClassSummary, LaneSummary, LatencyLists, MoveSummary, ReasonCounts, RequestsSummary, Second,
+    AtEnd, Busy, ClassSummary, LaneSummary, LatencyLists, MoveSummary, ReasonCounts, RequestsSummary, Second,
     SizeSummary, StorageSummary, TailTarget, TierSummary, TierUse, TimeSplit, TouchesSummary, Traffic,
     Window,
 };

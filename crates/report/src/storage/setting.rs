@@ -44,6 +44,30 @@ pub struct ClassTarget {
     pub p9999_ms: f64,
 }
 
+/// The clock that a run's times are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// That of the wall.
+    #[default]
+    Wall,
+    /// Time that goes on only as the run says, while its bytes are moved.
+    Virtual,
+    /// The same, and nothing is moved: operations are only written down.
+    VirtualLogged,
+}
+
+impl Clock {
+    /// Its name in the keys of a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wall => "wall",
+            Self::Virtual => "virtual",
+            Self::VirtualLogged => "virtual_logged",
+        }
+    }
+}
+
 /// What the numbers of a run depend on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,6 +89,15 @@ pub struct Setting {
     /// The thresholds.
     #[serde(default)]
     pub criteria: Criteria,
+    /// What the run's times are of.
+    #[serde(default)]
+    pub clock: Clock,
+    /// The run ends after so many requests, so that the seed says what is read, however fast.
+    #[serde(default)]
+    pub counted: bool,
+    /// The number of users changes during the run, and what is read with it.
+    #[serde(default)]
+    pub scaled: bool,
 }
 
 impl Setting {

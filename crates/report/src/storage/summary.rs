@@ -20,10 +20,12 @@ pub struct StorageSummary {
     pub touches: TouchesSummary,
     /// What the tiers did, in the order of their numbers.
     pub tiers: Vec<TierSummary>,
-    /// Reads and writes of host memory together.
+    /// What reads and writes took of host memory itself, both together.
     pub host_memory: Spread,
-    /// Second by second.
+    /// Second by second, as long as a row is one second.
     pub timeline: Vec<Second>,
+    /// How long a row of the timeline is.
+    pub timeline_step: Nanos,
 }
 
 /// The part of the run that counts.
@@ -79,6 +81,11 @@ impl RequestsSummary {
     pub fn turned_away(&self) -> u64 {
         self.classes.iter().map(|class| class.turned_away).sum()
     }
+
+    /// Requests that had come by the end of the window and were neither served nor turned away.
+    pub fn unfinished(&self) -> u64 {
+        self.classes.iter().map(|class| class.unfinished).sum()
+    }
 }
 
 /// Requests of one class.
@@ -90,7 +97,10 @@ pub struct ClassSummary {
     pub arrived: u64,
     /// Requests that found the queue full.
     pub turned_away: u64,
-    /// Requests that took longer than 95 of 100 may.
+    /// Requests that had come by the end of the window, also before it, and were neither served nor turned
+    /// away.
+    pub unfinished: u64,
+    /// Requests that were served and took longer than 95 of 100 may.
     pub violations: u64,
     /// What 95 of 100 may take.
     pub target_p95_ms: f64,
@@ -101,9 +111,21 @@ pub struct ClassSummary {
 }
 
 impl ClassSummary {
-    /// The part of the requests that kept the promise.
+    /// Requests served.
+    pub fn served(&self) -> u64 {
+        self.end_to_end.count()
+    }
+
+    /// Whether the class had any request.
+    pub fn has_requests(&self) -> bool {
+        self.arrived + self.turned_away + self.unfinished + self.served() > 0
+    }
+
+    /// The part of the requests that kept the promise: those turned away did not. Zero when no request came
+    /// to an end.
     pub fn compliance(&self) -> f64 {
-        1.0 - ratio(self.violations as f64, self.end_to_end.count() as f64)
+        let kept = self.served().saturating_sub(self.violations);
+        ratio(kept as f64, (self.served() + self.turned_away) as f64)
     }
 
     /// Whether enough of them did.
@@ -173,8 +195,12 @@ pub struct ReasonCounts {
     pub failed_reads: u64,
     /// Written.
     pub stored: u64,
+    /// Their bytes, once, however many tiers they were written to.
+    pub stored_bytes: u64,
     /// There already.
     pub existed: u64,
+    /// Their bytes.
+    pub existed_bytes: u64,
     /// No tier had room.
     pub refused: u64,
     /// A device failed.
@@ -199,7 +225,9 @@ impl ReasonCounts {
             misses: self.misses + other.misses,
             failed_reads: self.failed_reads + other.failed_reads,
             stored: self.stored + other.stored,
+            stored_bytes: self.stored_bytes + other.stored_bytes,
             existed: self.existed + other.existed,
+            existed_bytes: self.existed_bytes + other.existed_bytes,
             refused: self.refused + other.refused,
             failed_writes: self.failed_writes + other.failed_writes,
         }
@@ -217,8 +245,10 @@ pub struct TimeSplit {
     pub storage_write: Nanos,
     /// The part of it at the device.
     pub storage_write_device: Nanos,
-    /// Reads and writes of the tiers in memory.
+    /// What reads and writes took of the tiers in memory themselves.
     pub memory: Nanos,
+    /// The rest of their time: behind other operations, and behind what made room for them.
+    pub lane_wait: Nanos,
     /// What was not found, was there already, or failed.
     pub elsewhere: Nanos,
 }
@@ -226,7 +256,7 @@ pub struct TimeSplit {
 impl TimeSplit {
     /// All of it.
     pub fn total(&self) -> Nanos {
-        self.storage_read + self.storage_write + self.memory + self.elsewhere
+        self.storage_read + self.storage_write + self.memory + self.lane_wait + self.elsewhere
     }
 }
 
@@ -237,6 +267,8 @@ pub struct TierSummary {
     pub role: TierRole,
     /// Reads of requests that were served from it.
     pub hits: u64,
+    /// Their bytes.
+    pub hit_bytes: u64,
     /// Reads for callers.
     pub reads: LaneSummary,
     /// Writes for callers.
@@ -257,6 +289,8 @@ pub struct TierSummary {
     pub failures: u64,
     /// Everything in and out during the window.
     pub traffic: Traffic,
+    /// The time at the device of everything in and out during the window.
+    pub busy: Busy,
     /// Everything in and out during the whole run.
     pub whole_run: Traffic,
     /// What is in it at the end.
@@ -270,12 +304,16 @@ pub struct LaneSummary {
     pub operations: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// From being asked for to the end.
+    /// From being asked for to the end, as the caller sees it.
     pub total: Spread,
     /// At the device.
     pub device: Spread,
     /// In this process.
     pub host: Spread,
+    /// Asked for and not at the device: behind other operations, behind what makes room, in this process.
+    pub wait: Spread,
+    /// In this process and at the device, without what was waited for: what the tier itself took.
+    pub service: Spread,
     /// By size of the entry, where there are some.
     pub sizes: Vec<SizeSummary>,
 }
@@ -334,9 +372,30 @@ impl Traffic {
     }
 }
 
-/// One second of the window.
+/// Time of operations at a device; those at the same time are added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Of reads.
+    pub reading: Nanos,
+    /// Of writes.
+    pub writing: Nanos,
+}
+
+impl Busy {
+    /// Adds one operation.
+    pub fn add(&mut self, operation: Operation, device: Nanos) {
+        match operation {
+            Operation::Read => self.reading += device,
+            Operation::Write => self.writing += device,
+        }
+    }
+}
+
+/// One second of the window, or several of one that is longer than a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Second {
+    /// Entries in or out of the storage tier.
+    pub storage_operations: u64,
     /// Bytes out of the storage tier.
     pub storage_read_bytes: u64,
     /// Bytes into the storage tier.
@@ -345,8 +404,27 @@ pub struct Second {
     pub tokens: u64,
     /// Requests served.
     pub requests: u64,
-    /// 95th percentile of their end-to-end latency.
+    /// 95th percentile of their end-to-end latency; the larger one where seconds were put together.
     pub end_to_end_p95: Nanos,
+}
+
+impl Second {
+    /// Bytes in and out of the storage tier.
+    pub fn storage_bytes(&self) -> u64 {
+        self.storage_read_bytes + self.storage_written_bytes
+    }
+
+    /// Both together.
+    pub fn merged(&self, other: &Self) -> Self {
+        Self {
+            storage_operations: self.storage_operations + other.storage_operations,
+            storage_read_bytes: self.storage_read_bytes + other.storage_read_bytes,
+            storage_written_bytes: self.storage_written_bytes + other.storage_written_bytes,
+            tokens: self.tokens + other.tokens,
+            requests: self.requests + other.requests,
+            end_to_end_p95: self.end_to_end_p95.max(other.end_to_end_p95),
+        }
+    }
 }
 
 /// What the caller knows about the store when the run is over.
@@ -383,12 +461,12 @@ impl StorageSummary {
 
     /// Bytes that callers read, from whatever tier.
     pub fn read_bytes(&self) -> u64 {
-        self.tiers.iter().map(|tier| tier.reads.bytes).sum()
+        self.touches.all().hit_bytes
     }
 
-    /// Bytes that callers wrote, to whatever tier.
+    /// Bytes that callers wrote; what goes to several tiers counts once.
     pub fn written_bytes(&self) -> u64 {
-        self.tiers.iter().map(|tier| tier.writes.bytes).sum()
+        self.touches.all().stored_bytes
     }
 
     /// Tokens whose bytes went in or out of the storage tier, also to make room.
@@ -397,18 +475,15 @@ impl StorageSummary {
         ratio(bytes as f64, self.setting.bytes_per_token as f64)
     }
 
-    /// Bytes of the entries of the requests served.
-    pub fn context_bytes(&self) -> u64 {
-        self.requests.context_tokens * self.setting.bytes_per_token
-    }
-
-    /// What a reader of this run should know before using its numbers.
-    pub fn warnings(&self) -> Vec<String> {
-        let drift = self.drift().map(|drift| drift.sentence());
-        let failures: u64 = self.tiers.iter().map(|tier| tier.failures).sum();
-        let failed = (failures > 0).then(|| format!("devices failed {failures} times; see tiers[].failures"));
-        let nothing = (self.requests.completed() == 0)
-            .then(|| "no request ended inside the window: let it run longer, or ask for less".to_owned());
-        nothing.into_iter().chain(failed).chain(drift).collect()
+    /// The requests' own entries in the window, and their bytes. What is read in the window is compared with
+    /// what was written or found written in the same window, not with requests that ended in it: their reads
+    /// may lie outside. Where nothing is computed, a request that was served and read its own entry stands
+    /// for it.
+    pub fn own_entries(&self) -> (u64, u64) {
+        let ReasonCounts { stored, existed, stored_bytes, existed_bytes, .. } = self.touches.prefill;
+        if stored + existed > 0 {
+            return (stored + existed, stored_bytes + existed_bytes);
+        }
+        (self.requests.decode.count(), self.requests.context_tokens * self.setting.bytes_per_token)
     }
 }

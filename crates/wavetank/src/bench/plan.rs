@@ -98,6 +98,11 @@ impl BenchPlan {
         Ok(plan)
     }
 
+    /// Whether entries have bytes: not where operations are only logged.
+    pub(super) fn moves_bytes(&self) -> bool {
+        self.run.tiers.iter().any(|tier| tier.options.get("moves").is_none_or(|moves| moves != "no"))
+    }
+
     /// Reads a plan, or the plan inside a report.
     pub fn read(path: &Path) -> Result<Self> {
         let place = path.display().to_string();

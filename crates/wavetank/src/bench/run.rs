@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
-use wavetank_bench::{Action, Ended, Harness, Observer, Outcome, ScaleStep, Watch};
+use wavetank_bench::{Action, Ended, Feed, Harness, Observer, Outcome, ScaleStep, Time, Watch};
 use wavetank_model::{Error, Result};
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::{AtEnd, ClassTarget, Setting, TierRole, TierUse};
+use wavetank_report::storage::{AtEnd, ClassTarget, Clock, Setting, TierRole, TierUse};
 use wavetank_report::{Storage, StorageSummary};
 
 use super::dataset::{self, Dataset};
@@ -186,6 +186,13 @@ fn setting(plan: &BenchPlan) -> Setting {
         seed: run.seed,
         profile: plan.profile,
         criteria: plan.criteria,
+        clock: match (run.time, plan.moves_bytes()) {
+            (Time::Wall, _) => Clock::Wall,
+            (Time::Virtual, true) => Clock::Virtual,
+            (Time::Virtual, false) => Clock::VirtualLogged,
+        },
+        counted: run.max_requests.is_some() || matches!(run.feed, Feed::Recording { cycles: Some(_), .. }),
+        scaled: run.scaling.is_some(),
     }
 }
 

@@ -7,7 +7,7 @@ mod tier;
 mod timeline;
 mod touches;
 
-use wavetank_model::{BenchEvent, BenchFact, Nanos, Sink, StoreEvent, StoreFact};
+use wavetank_model::{BenchEvent, BenchFact, Nanos, Served, Sink, StoreEvent, StoreFact};
 
 use self::flow::flows;
 use self::requests::Requests;
@@ -30,8 +30,9 @@ enum Phase {
 pub struct Storage {
     setting: Setting,
     phase: Phase,
-    /// Requests of the whole run that came and were neither served nor turned away.
-    outstanding: u64,
+    /// Requests by class that came before the end of the window, also before its beginning, and were neither
+    /// served nor turned away in that time.
+    outstanding: [u64; 3],
     requests: Requests,
     touches: Touches,
     tiers: Vec<Tier>,
@@ -49,7 +50,7 @@ impl Storage {
         Self {
             setting: setting.clone(),
             phase: Phase::WarmUp,
-            outstanding: 0,
+            outstanding: [0; 3],
             requests: Requests::new(&setting.targets),
             touches: Touches::new(tiers),
             tiers: (0..tiers).map(|_| Tier::default()).collect(),
@@ -60,7 +61,7 @@ impl Storage {
     /// Ends the window of a run that was interrupted before it said so itself. What had come and was not
     /// served counts as in flight.
     pub fn close(&mut self, at: Nanos) {
-        self.close_with(at, self.outstanding, 0);
+        self.close_with(at, self.outstanding.iter().sum(), 0);
     }
 
     fn close_with(&mut self, at: Nanos, in_flight: u64, queued_at_end: u64) {
@@ -76,15 +77,24 @@ impl Storage {
         let tiers = self.tiers.iter().enumerate().map(|(number, tier)| {
             tier.summary(self.setting.tiers[number], self.touches.hits_of(number), at_end.tiers[number])
         });
+        let (timeline, timeline_step) = self.timeline.rows(window.elapsed);
         StorageSummary {
             setting: self.setting.clone(),
             window,
-            requests: self.requests.summary(),
-            touches: self.touches.summary(&self.setting),
+            requests: self.requests.summary(&self.outstanding),
+            touches: self.touches.summary(&self.setting, self.memory_service()),
             tiers: tiers.collect(),
             host_memory: self.host_memory(),
-            timeline: self.timeline.seconds(window.elapsed),
+            timeline,
+            timeline_step,
         }
+    }
+
+    /// What the tiers in memory took themselves, over all reads and writes for callers.
+    fn memory_service(&self) -> Nanos {
+        let tiers = self.tiers.iter().zip(&self.setting.tiers);
+        let memory = tiers.filter(|(_, role)| **role != TierRole::Storage);
+        memory.fold(Nanos::ZERO, |sum, (tier, _)| sum + tier.service())
     }
 
     /// Reads and writes of host memory together, as one criterion wants them.
@@ -98,6 +108,7 @@ impl Storage {
             self.tiers[tier].whole_run.add(operation, event.bytes);
             if let Some(since) = since {
                 self.tiers[tier].traffic.add(operation, event.bytes);
+                self.tiers[tier].busy.add(operation, event.times.device);
                 if self.setting.tiers[tier] == TierRole::Storage {
                     self.timeline.moved(at.since(since), operation, event.bytes);
                 }
@@ -128,6 +139,17 @@ impl Storage {
         }
     }
 
+    fn follow(&mut self, fact: BenchFact) {
+        match fact {
+            BenchFact::Arrived(class) => self.outstanding[class as usize] += 1,
+            BenchFact::Served(Served { class, .. }) | BenchFact::TurnedAway(class) => {
+                let outstanding = &mut self.outstanding[class as usize];
+                *outstanding = outstanding.saturating_sub(1);
+            }
+            _ => {}
+        }
+    }
+
     fn tier(&mut self, number: u8) -> &mut Tier {
         &mut self.tiers[usize::from(number)]
     }
@@ -136,12 +158,8 @@ impl Storage {
 impl Sink<BenchEvent> for Storage {
     fn record(&mut self, event: &BenchEvent) {
         let at = event.at;
-        match event.fact {
-            BenchFact::Arrived(_) => self.outstanding += 1,
-            BenchFact::Served(_) | BenchFact::TurnedAway(_) => {
-                self.outstanding = self.outstanding.saturating_sub(1);
-            }
-            _ => {}
+        if !matches!(self.phase, Phase::Closed(_)) {
+            self.follow(event.fact);
         }
         let since = match (self.phase, event.fact) {
             (_, BenchFact::Stored(ref stored)) => return self.stored(at, stored),

@@ -72,9 +72,11 @@ impl Requests {
         self.classes[served.class as usize].served(served.total);
     }
 
-    pub(super) fn summary(&self) -> RequestsSummary {
+    /// `unfinished` are those that came and did not end, by class.
+    pub(super) fn summary(&self, unfinished: &[u64; 3]) -> RequestsSummary {
+        let class = |index: usize| self.classes[index].summary(Class::ALL[index], unfinished[index]);
         RequestsSummary {
-            classes: std::array::from_fn(|index| self.classes[index].summary(Class::ALL[index])),
+            classes: std::array::from_fn(class),
             context_tokens: self.context_tokens,
             generated_tokens: self.generated_tokens,
             total_storage: self.storage.sum(),
@@ -108,7 +110,7 @@ impl ByClass {
         self.violations += u64::from(end_to_end.as_ms() > self.target.p95_ms);
     }
 
-    fn summary(&self, class: Class) -> ClassSummary {
+    fn summary(&self, class: Class, unfinished: u64) -> ClassSummary {
         let Self { target, arrived, turned_away, violations, ref end_to_end } = *self;
         let spread = end_to_end.spread();
         // A percentile says something once one value lies beyond it.
@@ -127,6 +129,7 @@ impl ByClass {
             class,
             arrived,
             turned_away,
+            unfinished,
             violations,
             target_p95_ms: target.p95_ms,
             tail,

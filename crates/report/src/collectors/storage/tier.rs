@@ -3,7 +3,7 @@
 use wavetank_model::{IoTimes, Nanos};
 
 use crate::statistics::ratio;
-use crate::storage::{LaneSummary, MoveSummary, SizeSummary, TierRole, TierSummary, TierUse, Traffic};
+use crate::storage::{Busy, LaneSummary, MoveSummary, SizeSummary, TierRole, TierSummary, TierUse, Traffic};
 use crate::{Latencies, Spread};
 
 const MIB: u64 = 1 << 20;
@@ -41,21 +41,33 @@ pub(super) struct Tier {
     pub(super) drops: u64,
     pub(super) failures: u64,
     pub(super) traffic: Traffic,
+    pub(super) busy: Busy,
     pub(super) whole_run: Traffic,
 }
 
 impl Tier {
-    /// Latencies of callers, reads and writes together.
+    /// What reads and writes for callers took of the tier itself, both together.
     pub(super) fn both_ways(&self) -> Spread {
-        let mut both = self.reads.total.clone();
-        both.absorb(&self.writes.total);
+        let mut both = self.reads.service.clone();
+        both.absorb(&self.writes.service);
         both.spread()
     }
 
-    pub(super) fn summary(&self, role: TierRole, hits: u64, at_end: TierUse) -> TierSummary {
+    /// The time that reads and writes for callers took of the tier itself.
+    pub(super) fn service(&self) -> Nanos {
+        self.reads.service.sum() + self.writes.service.sum()
+    }
+
+    pub(super) fn summary(
+        &self,
+        role: TierRole,
+        (hits, hit_bytes): (u64, u64),
+        at_end: TierUse,
+    ) -> TierSummary {
         TierSummary {
             role,
             hits,
+            hit_bytes,
             reads: self.reads.summary(),
             writes: self.writes.summary(),
             demoted_out: self.demoted_out.summary(),
@@ -66,6 +78,7 @@ impl Tier {
             drops: self.drops,
             failures: self.failures,
             traffic: self.traffic,
+            busy: self.busy,
             whole_run: self.whole_run,
             at_end,
         }
@@ -79,6 +92,8 @@ pub(super) struct Lane {
     total: Latencies,
     device: Latencies,
     host: Latencies,
+    wait: Latencies,
+    service: Latencies,
     sizes: [Size; SIZE_CLASSES.len()],
 }
 
@@ -96,6 +111,9 @@ impl Lane {
         self.total.record(times.total);
         self.device.record(times.device);
         self.host.record(times.host);
+        self.wait.record(times.total.since(times.device));
+        // Both overlap, so their sum may be more than there was.
+        self.service.record((times.host + times.device).min(times.total));
         if bytes > 0 {
             let class = SIZE_CLASSES.partition_point(|class| class.below_bytes <= bytes);
             self.sizes[class.min(SIZE_CLASSES.len() - 1)].record(bytes, times.device);
@@ -110,6 +128,8 @@ impl Lane {
             total: self.total.spread(),
             device: self.device.spread(),
             host: self.host.spread(),
+            wait: self.wait.spread(),
+            service: self.service.spread(),
             sizes: sizes.map(|(size, class)| size.summary(class.name)).collect(),
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::object;
 use crate::Spread;
 use crate::statistics::ratio;
-use crate::storage::{Assessment, GIB, LaneSummary, MetricName, StorageSummary, TierRole, TierSummary};
+use crate::storage::{Assessment, GIB, MetricName, StorageSummary, TierRole};
 
 pub(super) fn stats(run: &StorageSummary) -> Map<String, Value> {
     let mut keys = lookups(run);
@@ -46,12 +46,11 @@ fn lookups(run: &StorageSummary) -> Map<String, Value> {
     }))
 }
 
+/// What callers read and wrote: an entry that is written to several tiers counts once.
 fn volumes(run: &StorageSummary) -> Map<String, Value> {
     let (read, written) = (run.read_bytes(), run.written_bytes());
-    let operations = |lane: fn(&TierSummary) -> &LaneSummary| -> u64 {
-        run.tiers.iter().map(|tier| lane(tier).operations).sum()
-    };
-    let (reads, writes) = (operations(|tier| &tier.reads), operations(|tier| &tier.writes));
+    let all = run.touches.all();
+    let (reads, writes) = (all.hits, all.stored);
     let storage = run.traffic(TierRole::Storage);
     object(json!({
         "total_read_bytes": read,
@@ -70,7 +69,8 @@ fn volumes(run: &StorageSummary) -> Map<String, Value> {
     }))
 }
 
-/// The keys of one tier; a tier that the run does not have is empty.
+/// The keys of one tier; a tier that the run does not have is empty. A drive is shown as callers see it, and
+/// memory by what it took itself, because most of what its callers see is waiting for the drive.
 fn tier(run: &StorageSummary, role: TierRole) -> Map<String, Value> {
     let name = role.name();
     let used = if role == TierRole::Storage { "used" } else { "memory_used" };
@@ -93,10 +93,14 @@ fn tier(run: &StorageSummary, role: TierRole) -> Map<String, Value> {
     let Some(tier) = run.tier(role) else { return keys };
     for (direction, lane) in [("read", &tier.reads), ("write", &tier.writes)] {
         let lane_name = format!("{name}_{direction}");
-        keys.extend(percentiles(&lane_name, &lane.total));
+        keys.extend(percentiles(&format!("{lane_name}_wait"), &lane.wait));
         if role == TierRole::Storage {
+            keys.extend(percentiles(&lane_name, &lane.total));
             keys.extend(percentiles(&format!("{lane_name}_device"), &lane.device));
             keys.extend(percentiles(&format!("{lane_name}_host"), &lane.host));
+        } else {
+            keys.extend(percentiles(&lane_name, &lane.service));
+            keys.extend(percentiles(&format!("{lane_name}_total"), &lane.total));
         }
     }
     keys

@@ -38,6 +38,8 @@ fn named(run: &StorageSummary) -> Vec<(String, &Spread)> {
             all.push((format!("{name}_total"), &lane.total));
             all.push((format!("{name}_device"), &lane.device));
             all.push((format!("{name}_host"), &lane.host));
+            all.push((format!("{name}_wait"), &lane.wait));
+            all.push((format!("{name}_service"), &lane.service));
         }
     }
     all

@@ -38,12 +38,14 @@ fn lists(run: &StorageSummary) -> Map<String, Value> {
     lists.iter().map(|(key, values)| ((*key).to_owned(), Value::Array(seconds(values)))).collect()
 }
 
-/// Second by second; the last one is as long as what is left of the window.
+/// Second by second, or in wider steps after a day; the last one is as long as what is left of the window.
 fn timeline(run: &StorageSummary) -> Vec<Value> {
     let elapsed = run.window.elapsed.as_seconds();
-    let row = |(begin, second): (usize, &Second)| {
-        let end = (begin as f64 + 1.0).min(elapsed);
-        let rate = |amount: f64| ratio(amount, end - begin as f64);
+    let step = run.timeline_step.as_seconds();
+    let row = |(number, second): (usize, &Second)| {
+        let begin = number as f64 * step;
+        let end = (begin + step).min(elapsed);
+        let rate = |amount: f64| ratio(amount, end - begin);
         json!({
             "timestamp": end,
             "throughput_tokens_per_sec": rate(second.tokens as f64),
@@ -84,6 +86,7 @@ fn totals(run: &StorageSummary) -> Map<String, Value> {
         "total_requests": requests.completed(),
         "total_tokens": requests.generated_tokens,
         "elapsed_time": run.window.elapsed.as_seconds(),
+        "clock": run.setting.clock.name(),
         "avg_throughput_tokens_per_sec": wall_clock,
         "total_tokens_per_sec": wall_clock,
         "total_storage_io_time": requests.total_storage.as_seconds(),
@@ -92,6 +95,7 @@ fn totals(run: &StorageSummary) -> Map<String, Value> {
         "in_flight": run.window.in_flight,
         "queued_at_end": run.window.queued_at_end,
         "turned_away": requests.turned_away(),
+        "unfinished": requests.unfinished(),
     }))
 }
 
@@ -113,39 +117,49 @@ fn qos(run: &StorageSummary) -> Map<String, Value> {
 }
 
 fn class_keys(class: &ClassSummary) -> Map<String, Value> {
-    let mut keys = object(json!({ "arrived": class.arrived, "turned_away": class.turned_away }));
-    let spread = &class.end_to_end;
-    if spread.count() == 0 {
+    let mut keys = object(json!({
+        "arrived": class.arrived,
+        "turned_away": class.turned_away,
+        "unfinished": class.unfinished,
+    }));
+    if !class.has_requests() {
         keys.insert("no_data".to_owned(), json!(true));
         return keys;
     }
-    let mut latency_ms = latency(spread);
-    latency_ms.insert("max".to_owned(), json!(spread.max));
+    keys.extend(object(json!({ "total_requests": class.served(), "sla": promise(class) })));
+    if class.served() > 0 {
+        let mut latency_ms = latency(&class.end_to_end);
+        latency_ms.insert("max".to_owned(), json!(class.end_to_end.max));
+        keys.insert("latency_ms".to_owned(), json!(latency_ms));
+    }
+    keys
+}
+
+/// What the class was promised and what it got; without a request served there are no latencies to show.
+fn promise(class: &ClassSummary) -> Map<String, Value> {
     let mut sla = object(json!({
         "target_p95_ms": class.target_p95_ms,
-        "actual_p95_ms": spread.p95,
         "violations": class.violations,
         "compliance": class.compliance(),
         "met": class.met(),
     }));
-    for tail in class.tail {
-        let target = json!({ "target_ms": tail.target_ms, "actual_ms": tail.actual_ms, "met": tail.met });
-        sla.insert(tail.name.to_owned(), target);
+    if class.served() > 0 {
+        sla.insert("actual_p95_ms".to_owned(), json!(class.end_to_end.p95));
+        sla.extend(class.tail.map(|tail| {
+            let target = json!({ "target_ms": tail.target_ms, "actual_ms": tail.actual_ms, "met": tail.met });
+            (tail.name.to_owned(), target)
+        }));
     }
-    keys.extend(object(json!({
-        "total_requests": spread.count(),
-        "latency_ms": latency_ms,
-        "sla": sla,
-    })));
-    keys
+    sla
 }
 
-/// A shared prompt is looked up once by each request that has one, so a miss is a prompt not yet written.
+/// A shared prompt is looked up once by each request that has one, so a miss is a prompt not yet written, and
+/// every lookup is a use of a prompt that others share.
 fn prefix(prompt: &ReasonCounts) -> Value {
     json!({
         "prefix_hits": prompt.hits,
         "prefix_misses": prompt.misses,
-        "system_prompt_reuse": prompt.hits,
+        "system_prompt_reuse": prompt.lookups(),
         "common_phrase_reuse": 0,
         "bytes_saved": prompt.hit_bytes,
     })
@@ -160,8 +174,8 @@ fn touches(run: &StorageSummary) -> Map<String, Value> {
 }
 
 fn read_amplification(run: &StorageSummary) -> Value {
-    let (read, context) = (run.read_bytes(), run.context_bytes());
-    let full_reads = ratio(run.touches.decode.hits as f64, run.requests.completed() as f64);
+    let (read, (entries, context)) = (run.read_bytes(), run.own_entries());
+    let full_reads = ratio(run.touches.decode.hits as f64, entries as f64);
     json!({
         "bytes_read": read,
         "context_bytes": context,
@@ -190,7 +204,12 @@ fn judged(metric: &Metric) -> Map<String, Value> {
 }
 
 fn primary_metric(metric: &Metric) -> Value {
-    json!({ "name": metric.name.key(), "value": metric.value, "unit": metric.unit })
+    json!({
+        "name": metric.name.key(),
+        "value": metric.value,
+        "unit": metric.unit,
+        "is_primary": metric.is_primary(),
+    })
 }
 
 fn bottleneck(found: &Bottleneck) -> Value {

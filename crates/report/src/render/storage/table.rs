@@ -4,7 +4,8 @@ use crate::Spread;
 use crate::render::table::{framed, number};
 use crate::statistics::ratio;
 use crate::storage::{
-    Assessment, ClassSummary, Criterion, GIB, Metric, Standing, StorageSummary, TierSummary,
+    Assessment, ClassSummary, Clock, Criterion, GIB, LaneSummary, Metric, Standing, StorageSummary, TierRole,
+    TierSummary,
 };
 
 /// A screen of text: the answer first, then where it comes from.
@@ -14,7 +15,7 @@ pub fn table(title: &str, run: &StorageSummary, warnings: &[String]) -> String {
     let bottleneck = run.bottleneck().sentence;
     let warnings: String = warnings.iter().map(|warning| format!("Warning: {warning}\n")).collect();
     [
-        format!("{title}\n"),
+        heading(title, run.setting.clock),
         assessment,
         requests(run),
         metrics,
@@ -26,6 +27,14 @@ pub fn table(title: &str, run: &StorageSummary, warnings: &[String]) -> String {
         warnings,
     ]
     .concat()
+}
+
+fn heading(title: &str, clock: Clock) -> String {
+    match clock {
+        Clock::Wall => format!("{title}\n"),
+        Clock::Virtual => format!("{title}\nVirtual time: every rate is per virtual second\n"),
+        Clock::VirtualLogged => format!("{title} (virtual time, nothing moved)\n"),
+    }
 }
 
 fn assessment(assessment: &Assessment) -> String {
@@ -98,8 +107,11 @@ fn shown(spread: &Spread, value: f64) -> String {
 }
 
 fn tiers(run: &StorageSummary) -> String {
-    let columns = ["Tier (ms)", "read GiB/s", "write GiB/s", "read P95", "device", "write P95", "device"];
-    let columns: Vec<&str> = columns.into_iter().chain(["demoted", "promoted", "evicted"]).collect();
+    let columns = [
+        &["Tier (ms)", "read GiB/s", "write GiB/s", "read P95", "device", "wait P95"][..],
+        &["write P95", "device", "wait P95", "demoted", "promoted", "evicted"],
+    ]
+    .concat();
     let mut table = framed(&columns);
     for tier in &run.tiers {
         table.add_row(tier_cells(run, tier));
@@ -110,14 +122,21 @@ fn tiers(run: &StorageSummary) -> String {
 fn tier_cells(run: &StorageSummary, tier: &TierSummary) -> Vec<String> {
     let gbps = |bytes: u64| number(run.per_second(bytes as f64 / GIB));
     let p95 = |spread: &Spread| shown(spread, spread.p95);
+    // Memory is shown by what it took itself, a drive as callers see it.
+    let whole = |lane: &LaneSummary| match tier.role {
+        TierRole::Storage => p95(&lane.total),
+        TierRole::Gpu | TierRole::Cpu => p95(&lane.service),
+    };
     vec![
         tier.role.name().to_owned(),
         gbps(tier.traffic.read_bytes),
         gbps(tier.traffic.written_bytes),
-        p95(&tier.reads.total),
+        whole(&tier.reads),
         p95(&tier.reads.device),
-        p95(&tier.writes.total),
+        p95(&tier.reads.wait),
+        whole(&tier.writes),
         p95(&tier.writes.device),
+        p95(&tier.writes.wait),
         tier.demoted_out.operations.to_string(),
         tier.promoted_out.operations.to_string(),
         tier.evictions.to_string(),
@@ -143,13 +162,25 @@ fn cache(run: &StorageSummary) -> String {
 }
 
 fn classes(classes: &[ClassSummary]) -> String {
-    let mut table = framed(&["Class", "served", "mean ms", "P95 ms", "target ms", "kept", "met"]);
+    let mut table = framed(&[
+        "Class",
+        "served",
+        "turned away",
+        "unfinished",
+        "mean ms",
+        "P95 ms",
+        "target ms",
+        "kept",
+        "met",
+    ]);
     for class in classes {
         let spread = &class.end_to_end;
-        let known = spread.count() > 0;
+        let known = class.has_requests();
         table.add_row([
             class.class.name().to_owned(),
-            spread.count().to_string(),
+            class.served().to_string(),
+            class.turned_away.to_string(),
+            class.unfinished.to_string(),
             shown(spread, spread.mean),
             shown(spread, spread.p95),
             number(class.target_p95_ms),

@@ -38,6 +38,8 @@ fn lane(lane: &LaneSummary) -> Value {
         "total_ms": latency(&lane.total),
         "device_ms": latency(&lane.device),
         "host_ms": latency(&lane.host),
+        "wait_ms": latency(&lane.wait),
+        "service_ms": latency(&lane.service),
     })
 }
 

@@ -1,0 +1,32 @@
+//! What a reader of a run should know before using its numbers.
+
+use super::{GIB, StorageSummary, TierRole};
+use crate::statistics::ratio;
+
+/// With less of the bytes from storage, a run says little about it.
+const LEAST_STORAGE_SHARE: f64 = 0.03;
+
+impl StorageSummary {
+    /// What a reader of this run should know before using its numbers.
+    pub fn warnings(&self) -> Vec<String> {
+        let drift = self.drift().map(|drift| drift.sentence());
+        let failures: u64 = self.tiers.iter().map(|tier| tier.failures).sum();
+        let failed = (failures > 0).then(|| format!("devices failed {failures} times; see tiers[].failures"));
+        let nothing = (self.requests.completed() == 0)
+            .then(|| "no request ended inside the window: let it run longer, or ask for less".to_owned());
+        nothing.into_iter().chain(failed).chain(self.measures_memory()).chain(drift).collect()
+    }
+
+    /// Says so where much was read and hardly anything of it from storage (W18).
+    fn measures_memory(&self) -> Option<String> {
+        let read = self.read_bytes();
+        let share = ratio(self.tier(TierRole::Storage)?.hit_bytes as f64, read as f64);
+        (read as f64 > GIB && share < LEAST_STORAGE_SHARE).then(|| {
+            format!(
+                "only {:.1} % of the bytes read came from storage: this run measures memory; give less \
+                 --cpu-mem-gb",
+                share * 100.0
+            )
+        })
+    }
+}
