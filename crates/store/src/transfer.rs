@@ -73,8 +73,8 @@ pub(crate) struct Part {
 }
 
 impl Transfer {
-    /// A transfer of `bytes`, which are the entry's unless it is only booked; with a `want` for a caller, whom
-    /// a failing target does not concern.
+    /// A transfer of `bytes`, which are the entry's unless it is only booked; with a `want` for a caller,
+    /// whom a failing target does not concern.
     pub(crate) fn new(
         (entry, bytes): (Arc<Stored>, u64),
         source: Source,

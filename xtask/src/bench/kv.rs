@@ -49,12 +49,12 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
         table += &row(&place, depth, options.reps)?;
     }
     let method = format!(
-        "- {version}; file system: {}\n\n`wavetank bench --model tiny-1b --num-users {USERS} --persona-mix chatbot=1 \
-         --gpu-mem-gb 0 --cpu-mem-gb 0 --generation-mode none --duration {SECONDS} --warmup {WARMUP} \
-         --storage-capacity-gb {CAPACITY_GIB} --io-depth N` beside `fio --rw=rw` on files of the mean entry size with \
-         the same share of reads, pieces of 1 MiB, as many in flight. Medians of {} interleaved pairs; CV is \
-         the standard deviation over the mean; ratio is the median of ours / fio within a pair. Reads and \
-         writes together.\n",
+        "- {version}; file system: {}\n\n`wavetank bench --model tiny-1b --num-users {USERS} \
+         --persona-mix chatbot=1 --gpu-mem-gb 0 --cpu-mem-gb 0 --generation-mode none --duration \
+         {SECONDS} --warmup {WARMUP} --storage-capacity-gb {CAPACITY_GIB} --io-depth N` beside `fio \
+         --rw=rw` on files of the mean entry size with the same share of reads, pieces of 1 MiB, as many \
+         in flight. Medians of {} interleaved pairs; CV is the standard deviation over the mean; ratio is \
+         the median of ours / fio within a pair. Reads and writes together.\n",
         store::file_system(&place)?,
         options.reps,
     );
@@ -62,7 +62,8 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
 }
 
 const HEAD: &str = "\
-| in flight | entry | reads | ours GiB/s | CV | fio GiB/s | CV | ratio | CV ratio | ours CPU/GiB | fio CPU/GiB |
+| in flight | entry | reads | ours GiB/s | CV | fio GiB/s | CV | ratio | CV ratio | ours CPU/GiB \
+| fio CPU/GiB |
 |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
@@ -92,7 +93,8 @@ fn row(place: &Path, depth: usize, reps: usize) -> Result<String, String> {
     let ratios: Vec<f64> = our_rates.iter().zip(&fio_rates).map(|(ours, fio)| ours / fio).collect();
     let (our_cv, fio_cv) = (variation(&our_rates), variation(&fio_rates));
     Ok(format!(
-        "| {depth} | {:.1} MiB | {} % | {:.2} | {:.1} % | {:.2} | {:.1} % | {:.2} | {:.2} | {:.3} | {:.3} |\n",
+        "| {depth} | {:.1} MiB | {} % | {:.2} | {:.1} % | {:.2} | {:.1} % | {:.2} | {:.2} | {:.3} \
+         | {:.3} |\n",
         shape.entry_bytes as f64 / PIECE as f64,
         shape.reads_percent,
         median(&our_rates),

@@ -106,8 +106,8 @@ fn summary(plan: &BenchPlan, benched: &Benched) -> String {
 fn harness(benched: &Benched) -> String {
     let number = |path: &str| benched.report.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
     format!(
-        "Harness: an I/O thread with nothing behind it writes {:.1} GiB/s at {:.1} us an operation; this run took \
-         {:.1} CPU-s in {:.1} s\n",
+        "Harness: an I/O thread with nothing behind it writes {:.1} GiB/s at {:.1} us an operation; this run \
+         took {:.1} CPU-s in {:.1} s\n",
         number("/harness/write_gbps_per_thread"),
         number("/harness/operation_us"),
         number("/wall/cpu_seconds"),

@@ -119,8 +119,8 @@ fn summary(report: &Value) -> String {
         let row = &report["operations"][name];
         let number = |path: &str| row.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
         format!(
-            "{name:5}  {:>8} operations  {:>10.2} GiB  {:>7.2} GiB/s  P50 {:.2} ms  P95 {:.2} ms  P99 {:.2} ms  \
-             (device P95 {:.2} ms)\n",
+            "{name:5}  {:>8} operations  {:>10.2} GiB  {:>7.2} GiB/s  P50 {:.2} ms  P95 {:.2} ms  \
+             P99 {:.2} ms  (device P95 {:.2} ms)\n",
             number("/count"),
             number("/gib"),
             number("/gib_per_second"),
@@ -132,8 +132,8 @@ fn summary(report: &Value) -> String {
     };
     let count = |name: &str| report["counts"][name].as_u64().unwrap_or(0);
     format!(
-        "wavetank trace replay: {:.2} s\n{}{}hits {}  misses {}  written {}  deleted {}  absent {}  refused {}  \
-         failed {}  of other tiers {}\n",
+        "wavetank trace replay: {:.2} s\n{}{}hits {}  misses {}  written {}  deleted {}  absent {}  \
+         refused {}  failed {}  of other tiers {}\n",
         report["seconds"].as_f64().unwrap_or(0.0),
         line("read"),
         line("write"),

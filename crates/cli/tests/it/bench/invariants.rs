@@ -178,8 +178,8 @@ fn health(report: &Value, what: &str) {
     assert_eq!(health["overall_status"], expected, "{what}");
 }
 
-/// The number to look at depends on how much main memory there is, and on whether the seed or the drive decides
-/// how much is read.
+/// The number to look at depends on how much main memory there is, and on whether the seed or the drive
+/// decides how much is read.
 fn metrics(report: &Value, what: &str) {
     let without_memory = number(report, "/plan/cpu_mem_gb") == 0.0;
     let cycles = &report["plan"]["run"]["feed"]["recording"]["cycles"];

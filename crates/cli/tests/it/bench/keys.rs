@@ -14,9 +14,9 @@ const SUMMARY: &str = "total_requests total_tokens elapsed_time avg_throughput_t
     storage_io_latency_ms generation_latency_ms cache_stats qos_metrics prefix_cache_stats \
     autoscaling_stats autoscaling_summary multi_turn_stats";
 const SUMMARY_OLD: &str = "total_tokens_per_sec";
-const SUMMARY_OURS: &str = "clock in_flight queued_at_end unfinished turned_away queue_wait_ms prefill_latency_ms \
-    decode_latency_ms rag touches read_amplification throughput decode_bytes_read primary_metric bottleneck \
-    tiers latency_by_size";
+const SUMMARY_OURS: &str = "clock in_flight queued_at_end unfinished turned_away queue_wait_ms \
+    prefill_latency_ms decode_latency_ms rag touches read_amplification throughput decode_bytes_read \
+    primary_metric bottleneck tiers latency_by_size";
 const CACHE: &str = "cache_hit_rate cache_hits cache_misses gpu_entries cpu_entries storage_entries \
     gpu_memory_used_gb cpu_memory_used_gb offloads_cpu offloads_storage storage_health prefill_writes \
     decode_reads system_prompt_hits common_phrase_hits user_cache_hits multi_turn_hits total_read_bytes \
