@@ -1,9 +1,9 @@
 //! The autoscaler: how many users a machine carries, found by adding and removing them.
 //!
 //! `qos` keeps latency: saturation is the higher of the windowed P95 of reads and writes, waiting included,
-//! against their limits and of a growing queue against its own, and all of it where the queue is full; users grow below the target and shrink above it. `capacity` seeks
-//! the most tokens per second: it doubles, then grows by half, and stops when the windowed throughput no
-//! longer rises.
+//! against their limits and of a growing queue against its own, and all of it where the queue is full; users
+//! grow below the target and shrink above it. `capacity` seeks the most tokens per second: it doubles, then
+//! grows by half, and stops when the windowed throughput no longer rises.
 
 use std::collections::VecDeque;
 

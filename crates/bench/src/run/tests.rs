@@ -58,8 +58,14 @@ fn check(ran: &Ran) {
         _ => None,
     });
     let (in_flight, queued) = closed.unwrap();
-    let hits = |fact: &BenchFact| matches!(fact, BenchFact::Touched(touch) if matches!(touch.answer, Answer::Hit(_)));
-    let store_hits = |fact: &BenchFact| matches!(fact, BenchFact::Stored(event) if matches!(event.fact, StoreFact::Hit { .. }));
+    let hits = |fact: &BenchFact| match fact {
+        BenchFact::Touched(touch) => matches!(touch.answer, Answer::Hit(_)),
+        _ => false,
+    };
+    let store_hits = |fact: &BenchFact| match fact {
+        BenchFact::Stored(event) => matches!(event.fact, StoreFact::Hit { .. }),
+        _ => false,
+    };
     assert_eq!(arrived, served + refused + (in_flight + queued) as usize);
     assert!(ran.heard.count(hits) <= ran.heard.count(store_hits), "the store knows every hit");
     assert_eq!(ran.outcome.lost_events, 0);

@@ -53,10 +53,11 @@ impl Validation {
     pub(super) fn judge(&self, hit_rate: Option<f64>) -> Value {
         let recorded = self.hits as f64 / self.requests as f64;
         let error = hit_rate.map(|rate| (rate - recorded).abs() / recorded.max(f64::MIN_POSITIVE) * 100.0);
+        let hit_rates = json!({ "benchmark": hit_rate, "trace": recorded, "error_pct": error });
         json!({
             "passed": error.is_some_and(|error| error <= TOLERANCE_PERCENT),
             "avg_error_pct": error,
-            "comparison": { "cache_hit_rate": { "benchmark": hit_rate, "trace": recorded, "error_pct": error } },
+            "comparison": { "cache_hit_rate": hit_rates },
             "trace_stats": {
                 "total_requests": self.requests,
                 "cache_hit_rate": recorded,

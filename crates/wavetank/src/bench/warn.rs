@@ -55,7 +55,8 @@ fn circumstances(plan: &BenchPlan) -> Vec<String> {
         (modelled, "the GPU tier is modelled: its times are those of a bandwidth and a latency"),
         (
             run.scaling.is_some() && timed,
-            "the recording's times decide the load: the autoscaler only changes how many requests are worked on",
+            "the recording's times decide the load: the autoscaler only changes how many requests are worked \
+             on",
         ),
         (run.scaling.is_some(), "users changed during the run: its averages are over all stages"),
         (

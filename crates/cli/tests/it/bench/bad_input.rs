@@ -25,7 +25,8 @@ fn unknown_names() {
 #[test]
 fn everything_is_said_at_once() {
     let line = "--num-users 0 --duration 0 --gpu-mem-gb -1 --cpu-mem-gb nan --target-saturation 2 \
-        --trace-speedup -1 --max-conversations 0 --prefill-only --decode-only --tensor-parallel 8 --eviction random --persona-mix pirates=1 --dataset-path nowhere.json \
+        --trace-speedup -1 --max-conversations 0 --prefill-only --decode-only --tensor-parallel 8 \
+        --eviction random --persona-mix pirates=1 --dataset-path nowhere.json \
         --cache-dir /etc/kv --config nowhere.yaml --validation-trace nowhere.json --enable-latency-tracing";
     assert_snapshot!(refused(&Stand::new(), line));
 }

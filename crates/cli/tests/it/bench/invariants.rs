@@ -13,6 +13,8 @@ const GIB: f64 = (1u64 << 30) as f64;
 const NEARLY: f64 = 1.002;
 /// A header, and what fills the last block.
 const AROUND_AN_ENTRY: f64 = 8192.0;
+/// Files of the store that are no entries.
+const STORE_BYTES: f64 = 65_536.0;
 /// Fewer bytes are not worth comparing.
 const WORTH_COUNTING: f64 = 16.0 * 1024.0 * 1024.0;
 
@@ -34,7 +36,13 @@ fn lookups(report: &Value, what: &str) {
     let rate = if hits > 0.0 { hits / cache("cache_lookups") } else { 0.0 };
     assert!((cache("cache_hit_rate") - rate).abs() < 1e-9, "{what}");
     let reasons = report["summary"]["touches"].as_object().expect("touches");
-    for (key, all) in [("hits", "cache_hits"), ("misses", "cache_misses"), ("stored", "prefill_writes")] {
+    for (key, all) in [
+        ("hits", "cache_hits"),
+        ("misses", "cache_misses"),
+        ("stored", "prefill_writes"),
+        ("hit_bytes", "total_read_bytes"),
+        ("stored_bytes", "total_write_bytes"),
+    ] {
         let sum: f64 = reasons.values().map(|reason| number(reason, &format!("/{key}"))).sum();
         assert_eq!(sum, cache(all), "{what}: {key}");
     }
@@ -49,17 +57,20 @@ fn tiers(report: &Value, what: &str) {
     let rows = list(report, "/summary/tiers");
     let sum = |pointer: &str| rows.iter().map(|row| number(row, pointer)).sum::<f64>();
     assert_eq!(sum("/hits"), cache("cache_hits"), "{what}");
-    assert_eq!(sum("/reads/bytes"), cache("total_read_bytes"), "{what}");
-    assert_eq!(sum("/writes/bytes"), cache("total_write_bytes"), "{what}");
-    assert_eq!(sum("/reads/operations"), cache("read_operations"), "{what}");
-    assert_eq!(sum("/writes/operations"), cache("write_operations"), "{what}");
+    assert_eq!(sum("/hit_bytes"), cache("total_read_bytes"), "{what}");
     for part in ["operations", "bytes"] {
         assert_eq!(sum(&format!("/demotions_out/{part}")), sum(&format!("/demotions_in/{part}")), "{what}");
     }
     // The store may have ended what a request at an edge of the window has not heard of.
     let edge = number(report, "/summary/in_flight") + number(report, "/plan/run/users");
-    for (store, users) in [("/reads/operations", "cache_hits"), ("/writes/operations", "prefill_writes")] {
-        assert!((sum(store) - cache(users)).abs() <= edge, "{what}: {store} {} {users}", sum(store));
+    for (lane, count, bytes) in [
+        ("reads", "read_operations", "total_read_bytes"),
+        ("writes", "write_operations", "total_write_bytes"),
+    ] {
+        let (store, users) = (sum(&format!("/{lane}/operations")), cache(count));
+        assert!((store - users).abs() <= edge, "{what}: {store} {lane}, {users} for users");
+        let moved = sum(&format!("/{lane}/bytes"));
+        assert!(store != users || moved == cache(bytes), "{what}: {lane} of {moved} bytes");
     }
     for row in rows {
         let role = row["role"].as_str().expect("a role");
@@ -89,6 +100,8 @@ fn requests(report: &Value, what: &str) {
     let sum = |key: &str| classes.values().filter_map(|class| class[key].as_f64()).sum::<f64>();
     assert_eq!(sum("total_requests"), served, "{what}: classes");
     assert_eq!(sum("turned_away"), summary("turned_away"), "{what}: classes");
+    let unfinished = summary("in_flight") + summary("queued_at_end");
+    assert_eq!([summary("unfinished"), sum("unfinished")], [unfinished; 2], "{what}");
     let accounted = served + summary("in_flight") + summary("queued_at_end") + summary("turned_away");
     if number(report, "/plan/run/warmup") == 0.0 {
         assert_eq!(sum("arrived"), accounted, "{what}: every request is somewhere");
@@ -145,7 +158,8 @@ fn kernel(report: &Value, what: &str) {
         let headers = number(report, &format!("/accounting/storage/{entries}")) * AROUND_AN_ENTRY;
         let is_worth_it = kernel > 0.0 && counted > WORTH_COUNTING;
         let apart = (kernel - counted).abs();
-        assert!(!is_worth_it || apart <= headers.max(0.01 * kernel), "{what}: {way} {counted} of {kernel}");
+        let allowed = STORE_BYTES + headers.max(0.01 * kernel);
+        assert!(!is_worth_it || apart <= allowed, "{what}: {way} {counted} of {kernel}");
     }
 }
 
@@ -164,13 +178,18 @@ fn health(report: &Value, what: &str) {
     assert_eq!(health["overall_status"], expected, "{what}");
 }
 
-/// The number to look at depends on how much main memory there is.
+/// The number to look at depends on how much main memory there is, and on whether the seed or the drive decides
+/// how much is read.
 fn metrics(report: &Value, what: &str) {
     let without_memory = number(report, "/plan/cpu_mem_gb") == 0.0;
-    let storage = &report["summary"]["throughput"]["storage_io"];
-    assert_eq!(storage["misleading"], without_memory, "{what}");
-    assert_eq!(report["summary"]["decode_bytes_read"]["primary"], without_memory, "{what}");
-    assert_eq!(report["summary"]["throughput"]["wall_clock"]["primary"], true, "{what}");
+    let cycles = &report["plan"]["run"]["feed"]["recording"]["cycles"];
+    let counted = !report["plan"]["run"]["max_requests"].is_null() || !cycles.is_null();
+    let on_the_wall = report["summary"]["clock"] == "wall";
+    let rates = &report["summary"]["throughput"];
+    assert_eq!(rates["storage_io"]["misleading"], without_memory, "{what}");
+    assert_eq!(rates["wall_clock"]["primary"], on_the_wall, "{what}");
+    let is_volume = on_the_wall && without_memory && !counted;
+    assert_eq!(report["summary"]["decode_bytes_read"]["primary"], is_volume, "{what}");
     let shares = report["summary"]["bottleneck"]["shares"].as_object().expect("shares");
     let sum: f64 = shares.values().filter_map(Value::as_f64).sum();
     assert!(report["requests_completed"] == 0 || (sum - 1.0).abs() < 0.05, "{what}: {shares:?}");

@@ -185,8 +185,8 @@ const INVOCATIONS: &[(&str, &str)] = &[
 /// How many run at a time.
 const THREADS: usize = 2;
 
-/// The same for a machine without much of anything: a second, few users, little memory, a modelled GPU. Models
-/// stay where requests are short.
+/// The same for a machine without much of anything: a second, few users, little memory, a modelled GPU.
+/// Models stay where requests are short.
 fn scaled(typed: &str) -> String {
     let has = |flag: &str| typed.split_whitespace().any(|word| word == flag);
     let is_played = has("--dataset-path");

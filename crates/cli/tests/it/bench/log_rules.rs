@@ -1,5 +1,5 @@
-//! The rules of the reference for what one user does to the cache (spec/kv-bench.md 7, 9 and 12), checked row by
-//! row: a second, naive implementation that knows nothing but the log.
+//! The rules of the reference for what one user does to the cache (spec/kv-bench.md 7, 9 and 12), checked row
+//! by row: a second, naive implementation that knows nothing but the log.
 //!
 //! Breaks when an entry is read that was not written, a victim is not the least recently used one, room is
 //! made where there is some, a tier is passed over that would do, or history is left out.
@@ -11,8 +11,8 @@ use wavetank_trace::calls::{Call, Operation, Phase};
 
 use super::TOKEN_BYTES;
 
-/// Where an entry is, how long it is, and when it came there or was last asked for: each tier has its own order,
-/// where the reference keeps one for all of them.
+/// Where an entry is, how long it is, and when it came there or was last asked for: each tier has its own
+/// order, where the reference keeps one for all of them.
 #[derive(Clone, Copy)]
 struct Held {
     tier: usize,
@@ -20,7 +20,8 @@ struct Held {
     touched: usize,
 }
 
-/// The entry of the request that is being served. I/O takes no time: what is read later is read by the next one.
+/// The entry of the request that is being served. I/O takes no time: what is read later is read by the next
+/// one.
 struct Own {
     key: String,
     at: Nanos,

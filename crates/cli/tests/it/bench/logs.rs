@@ -60,8 +60,8 @@ fn one_user_follows_the_rules() {
     for seed in 1..=8 {
         for [gpu, cpu, storage] in [[0.0, 0.0, 0.3], [0.0, 0.1, 0.2], [0.03, 0.08, 0.15]] {
             let line = format!(
-                "{LOGGED} --gpu-mem-gb {gpu} --cpu-mem-gb {cpu} --storage-capacity-gb {storage} --seed {seed} \
-                 --num-users 1 --duration 20 --io-trace-log log.csv"
+                "{LOGGED} --gpu-mem-gb {gpu} --cpu-mem-gb {cpu} --storage-capacity-gb {storage} \
+                 --seed {seed}                  --num-users 1 --duration 20 --io-trace-log log.csv"
             );
             let report = stand.bench(&line).json();
             let mut checker = Checker::new([gpu, cpu, storage].map(|gb| (gb * GIB) as u64));

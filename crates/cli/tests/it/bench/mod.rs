@@ -38,7 +38,7 @@ const BOOKED: &str = "--model tiny-1b --config scaled.yaml --gpu-mem-gb 0 --back
 const TOKEN_BYTES: u64 = 24_576;
 /// What is the user's in the cache directory.
 const FOREIGN: (&str, &str) = ("cache/thesis.npy", "not ours");
-/// Conversations, turns and tokens a turn of `talks.json`.
+/// Conversations of `talks.json`, and turns of each.
 const TALKS: (u64, u64) = (12, 3);
 /// Requests of `bursts.csv`.
 const BURSTS: u64 = 20;
@@ -124,7 +124,8 @@ fn talks() -> String {
     let said = |from: &str, words: u64| json!({ "from": from, "value": "tide ".repeat(words as usize) });
     let talk = |number: u64| {
         let turn = |turn: u64| [said("human", 20 + number + turn), said("gpt", 5 + turn)];
-        json!({ "id": format!("talk{number}"), "conversations": (0..turns).flat_map(turn).collect::<Vec<_>>() })
+        let said: Vec<Value> = (0..turns).flat_map(turn).collect();
+        json!({ "id": format!("talk{number}"), "conversations": said })
     };
     Value::from_iter((0..count).map(talk)).to_string()
 }

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{BURSTS, Stand, TALKS, invariants, number};
 
-const PLAYED: &str = "--model tiny-1b --gpu-mem-gb 0 --cpu-mem-gb 0 --storage-capacity-gb 1 --cache-dir cache \
-    --generation-mode none --duration 30 --num-users 4";
+const PLAYED: &str = "--model tiny-1b --gpu-mem-gb 0 --cpu-mem-gb 0 --storage-capacity-gb 1 \
+    --cache-dir cache --generation-mode none --duration 30 --num-users 4";
 
 fn played(stand: &Stand, flags: &str) -> Value {
     let report = stand.bench(&format!("{PLAYED} {flags}")).json();

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{BOOKED, SMALL, Stand, list, number};
 
 /// On a virtual clock: throughput rises with users until as many requests as possible are worked on.
-/// Breaks when users are only counted, when the search does not end, or when it compares averages of all time.
+/// Breaks when users are only counted, when the search does not end, or when it compares averages of all
+/// time.
 #[test]
 fn capacity_ends_at_the_peak() {
     let stand = Stand::new();
@@ -34,8 +35,8 @@ fn capacity_ends_at_the_peak() {
 #[test]
 fn users_who_come_ask() {
     let stand = Stand::new();
-    let line = "--model tiny-1b --config scaled.yaml --gpu-mem-gb 0 --cpu-mem-gb 0 --num-users 2 --duration 20 \
-        --io-trace-log log.csv";
+    let line = "--model tiny-1b --config scaled.yaml --gpu-mem-gb 0 --cpu-mem-gb 0 --num-users 2 \
+        --duration 20 --io-trace-log log.csv";
     let asked = |flags: &str| {
         let report = stand.bench(&format!("{line} {flags}")).json();
         let text = stand.sandbox.read("log.csv");
@@ -54,8 +55,8 @@ fn users_who_come_ask() {
 #[test]
 fn qos_sees_latency() {
     let stand = Stand::new();
-    let line = "--cpu-mem-gb 0 --num-users 8 --generation-mode none --enable-autoscaling --scale-interval 0.3 \
-        --warmup 0";
+    let line = "--cpu-mem-gb 0 --num-users 8 --generation-mode none --enable-autoscaling \
+        --scale-interval 0.3 --warmup 0";
     let report = stand.bench(&format!("{SMALL} {line}")).json();
     let steps = list(&report, "/autoscaling_stats");
     let reads: Vec<f64> = steps.iter().filter_map(|step| step["read_latency_p95_ms"].as_f64()).collect();

@@ -1,4 +1,5 @@
-//! A run that does not end as planned: what it has is written and says so, and nothing of the user's is touched.
+//! A run that does not end as planned: what it has is written and says so, and nothing of the user's is
+//! touched.
 
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -69,7 +70,8 @@ fn on_a_small_drive(stand: &Stand, flags: &str) -> Option<Output> {
         "mkdir -p {drive} && mount -t tmpfs -o size=96m none {drive} && echo mine > {drive}/thesis.npy && \
          cd {folder} && {bench} bench --model tiny-1b --config scaled.yaml --gpu-mem-gb 0 --cpu-mem-gb 0 \
          --backend buffered --cache-dir drive --storage-capacity-gb 2 --num-users 8 --duration 30 \
-         --generation-mode none --warmup 0 --output r.json {flags}; code=$?; ls {drive} > left.txt; exit $code",
+         --generation-mode none --warmup 0 --output r.json {flags}; \
+         code=$?; ls {drive} > left.txt; exit $code",
         drive = path("drive"),
         folder = path(""),
         bench = env!("CARGO_BIN_EXE_wavetank"),

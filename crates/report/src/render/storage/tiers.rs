@@ -15,6 +15,7 @@ fn row(run: &StorageSummary, tier: &TierSummary) -> Map<String, Value> {
     object(json!({
         "role": tier.role,
         "hits": tier.hits,
+        "hit_bytes": tier.hit_bytes,
         "reads": lane(&tier.reads),
         "writes": lane(&tier.writes),
         "demotions_out": moved(&tier.demoted_out),
