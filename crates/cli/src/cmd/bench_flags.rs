@@ -293,7 +293,7 @@ pub(crate) struct BenchOutputFlags {
     /// Run the plan of a report again; only output flags can be added.
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
-    /// Where the report goes [default: benchmark_results_<time>.json].
+    /// Where the report goes [default: benchmark_results_TIME.json].
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Write a table too: .xlsx, or .csv.
