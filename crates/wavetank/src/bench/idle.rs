@@ -61,7 +61,6 @@ impl Draft<'_> {
             (args.load.is_some() && played, "--load", paced),
             (args.persona_mix.is_some() && played, "--persona-mix", "a recording has no personas"),
             (args.rag_num_docs.is_some() && !args.enable_rag, "--rag-num-docs", "--enable-rag is not given"),
-            (args.queue_limit.is_some() && on_answer, "--queue-limit", "no user asks before its answer"),
         ]
     }
 
@@ -148,7 +147,11 @@ impl Draft<'_> {
             (args.pass_hit_rate.is_some() && throughput, "--pass-hit-rate", by_throughput),
             (args.pass_read_gbps.is_some() && latency, "--pass-read-gbps", by_latency),
             (args.pass_write_gbps.is_some() && latency, "--pass-write-gbps", by_latency),
-            (args.read_policy.is_some() && prefills, "--read-policy", "--prefill-only generates nothing"),
+            (
+                args.read_policy.is_some() && prefills,
+                "--read-policy",
+                "--prefill-only reads no entry of its own",
+            ),
             (args.trials_ci.is_some() && args.trials.unwrap_or(1) == 1, "--trials-ci", "there is one trial"),
         ]
     }
