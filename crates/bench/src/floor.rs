@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use wavetank_model::{
-    Answer, BenchEvent, BenchFact, Nanos, Operation, Served, Sink, StoreEvent, StoreFact, Touch, Why,
+    Answer, BenchEvent, BenchFact, Nanos, Operation, Served, Sink, StoreEvent, StoreFact, TierRole, Touch,
+    Why,
 };
 use wavetank_store::{Events, Store};
 
 use crate::log::Log;
-use crate::plan::{Plan, TierRole};
+use crate::plan::Plan;
 use crate::queue::Queue;
 use crate::request::{Name, Phase, Request};
 use crate::run::{Ended, Pulse};

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::io;
 
-use wavetank_model::{Nanos, Operation, StoreEvent, StoreFact, Why};
+use wavetank_model::{Nanos, Operation, StoreEvent, StoreFact, TierRole, Why};
 use wavetank_store::Key;
 
-use crate::plan::{Plan, TierRole};
+use crate::plan::Plan;
 use crate::request::{Name, Phase};
 
 /// One operation on one tier.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wavetank_cache::Rules;
-use wavetank_model::Nanos;
+use wavetank_model::{Nanos, TierRole};
 
 use crate::class::Target;
 use crate::queue::Ageing;
@@ -66,6 +66,13 @@ pub struct Plan {
     pub verify: bool,
     /// Whether entries stay in the cache directory after the run.
     pub keep_cache: bool,
+}
+
+impl Plan {
+    /// The last tier, which is what is measured.
+    pub fn storage(&self) -> Option<&TierPlan> {
+        self.tiers.iter().find(|tier| tier.role == TierRole::Storage)
+    }
 }
 
 /// Where requests come from.
@@ -138,27 +145,4 @@ pub struct TierPlan {
     pub eviction: String,
     /// The backend's options.
     pub options: std::collections::BTreeMap<String, String>,
-}
-
-/// What a tier stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TierRole {
-    /// Device memory.
-    Gpu,
-    /// Main memory.
-    Cpu,
-    /// A drive, or what takes its place.
-    Storage,
-}
-
-impl TierRole {
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gpu => "gpu",
-            Self::Cpu => "cpu",
-            Self::Storage => "storage",
-        }
-    }
 }

@@ -200,7 +200,8 @@ impl Player {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::TierRole;
+    use wavetank_model::TierRole;
+
     use crate::testing::{plan, tier};
 
     fn steps(text: &str) -> Vec<Result<Step>> {

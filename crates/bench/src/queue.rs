@@ -29,7 +29,6 @@ pub struct Queue<T> {
     ageing: Ageing,
     limit: Option<usize>,
     arrivals: u64,
-    refused: u64,
 }
 
 #[derive(Debug)]
@@ -61,13 +60,12 @@ impl<T> Ord for Place<T> {
 impl<T> Queue<T> {
     /// An empty queue for at most `limit` requests.
     pub fn new(ageing: Ageing, limit: Option<usize>) -> Self {
-        Self { waiting: BinaryHeap::new(), ageing, limit, arrivals: 0, refused: 0 }
+        Self { waiting: BinaryHeap::new(), ageing, limit, arrivals: 0 }
     }
 
-    /// Adds a request; gives it back, and counts it, when the queue is full.
+    /// Adds a request; gives it back when the queue is full.
     pub fn push(&mut self, item: T, priority: u32, at: Nanos) -> Result<(), T> {
         if self.limit.is_some_and(|limit| self.waiting.len() >= limit) {
-            self.refused += 1;
             return Err(item);
         }
         let (priority, at) = (i128::from(priority), i128::from(at.0));
@@ -94,11 +92,6 @@ impl<T> Queue<T> {
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
-
-    /// How many found it full.
-    pub fn refused(&self) -> u64 {
-        self.refused
-    }
 }
 
 #[cfg(test)]
@@ -124,10 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_refuses_and_counts() {
+    fn a_full_queue_refuses() {
         let mut queue = Queue::new(Ageing::Never, Some(2));
         let kept: Vec<bool> = (0..5).map(|item| queue.push(item, 1, Nanos::ZERO).is_ok()).collect();
-        assert_eq!((kept, queue.len(), queue.refused()), (vec![true, true, false, false, false], 2, 3));
+        assert_eq!((kept, queue.len()), (vec![true, true, false, false, false], 2));
         assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some(0), Some(1), None));
     }
 }

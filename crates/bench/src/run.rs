@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wavetank_model::{BenchEvent, Error, Nanos, Result, Sink};
+use wavetank_model::{BenchEvent, Error, Nanos, Result, Sink, TierRole};
 use wavetank_store::{Store, Usage};
 
 use crate::clock::Clock;
@@ -13,7 +13,7 @@ use crate::fill::{Filled, Filler};
 use crate::floor::{Floor, Ground};
 use crate::kernel::{self, KernelIo};
 use crate::log::{Log, LogWriter};
-use crate::plan::{Plan, TierRole};
+use crate::plan::Plan;
 use crate::scale::ScaleStep;
 use crate::sources::{self, Recording};
 use crate::stack;

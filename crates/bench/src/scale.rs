@@ -51,6 +51,11 @@ pub enum ScaleMode {
 }
 
 impl Scaling {
+    /// Whether `saturation` is no more than the target, as far as that is kept.
+    pub fn is_within(&self, saturation: f64) -> bool {
+        saturation <= self.target_saturation * (1.0 + BAND)
+    }
+
     /// The reference's settings.
     pub fn new(mode: ScaleMode) -> Self {
         Self {
@@ -244,7 +249,7 @@ impl Scaler {
             self.above = 0;
             return hold("waiting after users went");
         }
-        if saturation > target * (1.0 + BAND) {
+        if !self.scaling.is_within(saturation) {
             self.above += 1;
             if self.above < self.scaling.consecutive {
                 return hold("above the target once: waiting for another sample");

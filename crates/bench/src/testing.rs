@@ -1,10 +1,10 @@
 //! A plan for tests.
 
 use wavetank_cache::Rules;
-use wavetank_model::{Class, Nanos};
+use wavetank_model::{Class, Nanos, TierRole};
 
 use crate::class::Target;
-use crate::plan::{Feed, Load, Plan, TierPlan, TierRole, Time};
+use crate::plan::{Feed, Load, Plan, TierPlan, Time};
 use crate::queue::Ageing;
 use crate::user::Habits;
 use crate::worker::{Pace, Reads, Role};

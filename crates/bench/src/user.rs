@@ -20,7 +20,7 @@ const PREFILL_ONLY_TOKENS: u32 = 10_000;
 /// Nobody asks faster than this, whatever the configuration says: time has to go on.
 const SHORTEST_PAUSE_S: f64 = 0.001;
 /// Tokens of entries that nobody asked for, as in the reference.
-pub(crate) const UNASKED_TOKENS: u32 = 2048;
+pub const UNASKED_TOKENS: u32 = 2048;
 
 /// What all users have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

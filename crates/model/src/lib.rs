@@ -16,6 +16,7 @@ mod registry;
 mod request;
 mod rng;
 mod store_event;
+mod tier_role;
 mod units;
 
 pub use accelerator::{Accelerator, accelerator, accelerators};
@@ -30,4 +31,5 @@ pub use registry::{Described, find};
 pub use request::{Labels, Opening, Priority, Request, Workload};
 pub use rng::{Draw, seeded};
 pub use store_event::{IoTimes, StoreEvent, StoreFact};
+pub use tier_role::TierRole;
 pub use units::Nanos;

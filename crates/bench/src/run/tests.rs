@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use wavetank_model::{Answer, BenchFact, Operation, StoreFact};
+use wavetank_model::{Answer, BenchFact, Operation, StoreFact, TierRole};
 
 use super::*;
 use crate::plan::{Load, Time};

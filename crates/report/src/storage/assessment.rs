@@ -1,9 +1,9 @@
 //! Is the storage good enough? Criteria of the product text; those without samples do not apply.
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::Nanos;
+use wavetank_model::{Nanos, TierRole};
 
-use super::{Clock, GIB, StorageSummary, TierRole};
+use super::{Clock, GIB, StorageSummary};
 use crate::statistics::ratio;
 
 /// What the storage is judged by.

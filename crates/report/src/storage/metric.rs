@@ -1,8 +1,9 @@
 //! Which number tells one drive from another depends on how much host memory the run had (product text,
 //! "Recommended Metrics by Configuration").
 
-use super::{Clock, GIB, Setting, StorageSummary, TierRole};
+use super::{Clock, GIB, Setting, StorageSummary};
 use crate::statistics::ratio;
+use wavetank_model::TierRole;
 
 /// From this much host memory on, storage throughput is a sound metric.
 const SOUND_FROM_BYTES: u64 = 4 << 30;

@@ -14,7 +14,7 @@ pub use self::assessment::{Assessment, Criteria, Criterion, Profile};
 pub use self::bottleneck::{Bottleneck, Part};
 pub use self::drift::Drift;
 pub use self::metric::{Metric, MetricName, Standing};
-pub use self::setting::{ClassTarget, Clock, Setting, TierRole};
+pub use self::setting::{ClassTarget, Clock, Setting};
 pub use self::summary::{
     AtEnd, Busy, ClassSummary, LaneSummary, LatencyLists, MoveSummary, ReasonCounts, RequestsSummary, Second,
     SizeSummary, StorageSummary, TailTarget, TierSummary, TierUse, TimeSplit, TouchesSummary, Traffic,

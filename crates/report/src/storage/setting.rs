@@ -1,34 +1,9 @@
 //! What a storage benchmark was set to, as far as its numbers depend on it.
 
 use serde::{Deserialize, Serialize};
+use wavetank_model::TierRole;
 
 use super::{Criteria, Profile};
-
-/// What a tier is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TierRole {
-    /// Memory of an accelerator.
-    Gpu,
-    /// Memory of the host.
-    Cpu,
-    /// A drive, a file system or an object store.
-    Storage,
-}
-
-impl TierRole {
-    /// Every role, the fastest first.
-    pub const ALL: [Self; 3] = [Self::Gpu, Self::Cpu, Self::Storage];
-
-    /// Its name in the keys of a report.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gpu => "gpu",
-            Self::Cpu => "cpu",
-            Self::Storage => "storage",
-        }
-    }
-}
 
 /// What a class is promised, in milliseconds of end-to-end latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

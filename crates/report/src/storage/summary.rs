@@ -1,9 +1,9 @@
 //! The numbers of a storage benchmark as plain data.
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Class, Nanos, Operation};
+use wavetank_model::{Class, Nanos, Operation, TierRole};
 
-use super::{Setting, TierRole};
+use super::Setting;
 use crate::Spread;
 use crate::statistics::ratio;
 

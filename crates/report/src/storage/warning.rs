@@ -1,7 +1,8 @@
 //! What a reader of a run should know before using its numbers.
 
-use super::{GIB, StorageSummary, TierRole};
+use super::{GIB, StorageSummary};
 use crate::statistics::ratio;
+use wavetank_model::TierRole;
 
 /// With less of the bytes from storage, a run says little about it.
 const LEAST_STORAGE_SHARE: f64 = 0.03;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use wavetank_bench::{Arrivals, Feed, Plan, Template, TierPlan, TierRole, Time};
+use wavetank_bench::{Arrivals, Feed, Plan, Template, TierPlan, Time};
 use wavetank_cache::eviction::{self, Settings};
-use wavetank_model::{Nanos, Result};
+use wavetank_model::{Nanos, Result, TierRole};
 use wavetank_store::backend::Location;
 use wavetank_store::backends;
 

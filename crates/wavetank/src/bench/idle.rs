@@ -1,7 +1,8 @@
 //! Flags that were typed and have no effect in the chosen mode: each is a warning, never silence.
 
-use wavetank_bench::{Arrivals, Feed, Plan, Role, ScaleMode, TierRole};
+use wavetank_bench::{Arrivals, Feed, Plan, Role, ScaleMode};
 use wavetank_cache::{Promotion, WritePolicy};
+use wavetank_model::TierRole;
 use wavetank_store::backend::Location;
 use wavetank_store::backends;
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wavetank_bench::{Deed, Logged, Stage, TierRole};
-use wavetank_model::{Error, ErrorKind, Result};
+use wavetank_bench::{Deed, Logged, Stage};
+use wavetank_model::{Error, ErrorKind, Result, TierRole};
 use wavetank_trace::Output;
 use wavetank_trace::calls::{self, Call, Operation, Phase, Writer};
 

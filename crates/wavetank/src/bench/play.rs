@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use wavetank_bench::{Deed, PlayPace, Played, Step};
-use wavetank_model::{Error, Result};
+use wavetank_model::{Error, Result, TierRole};
 use wavetank_report::storage::GIB;
 use wavetank_store::meter::{Gauge, Work};
 use wavetank_trace::Input;
@@ -30,7 +30,7 @@ pub struct PlayArgs {
 /// Plays a log on the storage tier of `plan`.
 pub fn play_log(plan: &BenchPlan, args: &PlayArgs, stop: &AtomicBool) -> Result<Value> {
     let mut run = plan.run.clone();
-    run.tiers.retain(|tier| tier.role == wavetank_bench::TierRole::Storage);
+    run.tiers.retain(|tier| tier.role == TierRole::Storage);
     let folder = plan.temporary_cache.then(super::run::temporary).transpose()?;
     if let (Some(folder), Some(storage)) = (&folder, run.tiers.first_mut()) {
         storage.location = folder.path().to_string_lossy().into_owned();

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 use wavetank_bench::{Action, Ended, Feed, Harness, Observer, Outcome, ScaleStep, Time, Watch};
-use wavetank_model::{Error, Result};
+use wavetank_model::{Error, Result, TierRole};
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::{AtEnd, ClassTarget, Clock, Setting, TierRole, TierUse};
+use wavetank_report::storage::{AtEnd, ClassTarget, Clock, Setting, TierUse};
 use wavetank_report::{Storage, StorageSummary};
 
 use super::dataset::{self, Dataset};
@@ -98,7 +98,7 @@ pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) 
     let folder = plan.temporary_cache.then(temporary).transpose()?;
     let mut run = plan.run.clone();
     if let Some(folder) = &folder {
-        let storage = run.tiers.iter_mut().find(|tier| tier.role == wavetank_bench::TierRole::Storage);
+        let storage = run.tiers.iter_mut().find(|tier| tier.role == TierRole::Storage);
         let storage = storage.expect("a temporary directory is for the storage tier");
         storage.location = folder.path().to_string_lossy().into_owned();
     }
@@ -166,14 +166,9 @@ pub(super) fn temporary() -> Result<tempfile::TempDir> {
 }
 
 fn setting(plan: &BenchPlan) -> Setting {
-    let role = |role| match role {
-        wavetank_bench::TierRole::Gpu => TierRole::Gpu,
-        wavetank_bench::TierRole::Cpu => TierRole::Cpu,
-        wavetank_bench::TierRole::Storage => TierRole::Storage,
-    };
     let run = &plan.run;
     Setting {
-        tiers: run.tiers.iter().map(|tier| role(tier.role)).collect(),
+        tiers: run.tiers.iter().map(|tier| tier.role).collect(),
         bytes_per_token: run.bytes_per_token,
         targets: run.targets.map(|target| ClassTarget {
             p95_ms: target.target_latency_p95_ms,
@@ -308,8 +303,8 @@ fn scaling(plan: &BenchPlan, outcome: &Outcome) -> Map<String, Value> {
         let changed = steps.windows(2).filter(|pair| pair[0].users != pair[1].users).count();
         let first = usize::from(steps[0].users != plan.run.users);
         let within = |step: &&ScaleStep| {
-            let target = plan.run.scaling.map_or(0.0, |scaling| scaling.target_saturation);
-            step.saturation_level.is_some_and(|level| level <= target * 1.1)
+            let level = step.saturation_level.zip(plan.run.scaling);
+            level.is_some_and(|(level, scaling)| scaling.is_within(level))
         };
         json!({
             // The most users that were measured and kept within the target; the last step's were not yet.

@@ -7,7 +7,7 @@ use super::plan::BenchPlan;
 /// Name and value of what was set, under the product text's names where it has them.
 pub fn run_parameters(plan: &BenchPlan) -> Vec<(String, Value)> {
     let run = &plan.run;
-    let storage = run.tiers.iter().find(|tier| tier.role == wavetank_bench::TierRole::Storage);
+    let storage = run.storage();
     [
         ("Model", json!(plan.model.name)),
         ("Num Users", json!(run.users)),

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use insta::assert_snapshot;
 use tempfile::TempDir;
-use wavetank_bench::{Ageing, Arrivals, Feed, Load, Reads, Role, TierRole, Time};
+use wavetank_bench::{Ageing, Arrivals, Feed, Load, Reads, Role, Time};
 use wavetank_cache::{Promotion, WritePolicy};
-use wavetank_model::Nanos;
+use wavetank_model::{Nanos, TierRole};
 
 use super::*;
 use crate::bench::args::{GpuTier, ReadPolicy};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use wavetank_bench::{TierPlan, TierRole};
+use wavetank_bench::TierPlan;
 use wavetank_cache::eviction;
-use wavetank_model::{Error, Result};
+use wavetank_model::{Error, Result, TierRole};
 use wavetank_store::backend::Location;
 use wavetank_store::backends::{self, DeviceMemory, Entry};
 

@@ -1,9 +1,10 @@
 //! What a reader of a benchmark should know before using its numbers.
 
 use serde_json::{Value, json};
-use wavetank_bench::{Arrivals, Ended, Feed, KernelIo, Outcome};
+use wavetank_bench::{Arrivals, Ended, Feed, KernelIo, Outcome, UNASKED_TOKENS};
+use wavetank_model::TierRole;
 use wavetank_report::StorageSummary;
-use wavetank_report::storage::{TierRole, Traffic};
+use wavetank_report::storage::Traffic;
 
 use super::plan::BenchPlan;
 
@@ -50,7 +51,7 @@ fn circumstances(plan: &BenchPlan) -> Vec<String> {
         matches!(run.feed, Feed::Recording { arrivals: Arrivals::Recorded { .. } | Arrivals::Every(_), .. });
     let talks = matches!(run.feed, Feed::Users(_)) && run.habits.multi_turn;
     let capacity: Option<u64> = run.tiers.iter().map(|tier| tier.capacity_bytes).sum();
-    let prepared = u64::from(run.habits.prepared) * 2048 * run.bytes_per_token;
+    let prepared = u64::from(run.habits.prepared) * u64::from(UNASKED_TOKENS) * run.bytes_per_token;
     [
         (modelled, "the GPU tier is modelled: its times are those of a bandwidth and a latency"),
         (
@@ -97,7 +98,7 @@ pub(super) fn kernel(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outco
 
 /// What the kernel counted, and what we did, over the whole run; only for backends on a local file system.
 fn compared(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Option<(KernelIo, Traffic)> {
-    let storage = plan.run.tiers.iter().find(|tier| tier.role == wavetank_bench::TierRole::Storage)?;
+    let storage = plan.run.storage()?;
     if !matches!(storage.backend.as_str(), "direct" | "buffered") {
         return None;
     }

@@ -7,7 +7,7 @@ mod tier;
 mod timeline;
 mod touches;
 
-use wavetank_model::{BenchEvent, BenchFact, Nanos, Served, Sink, StoreEvent, StoreFact};
+use wavetank_model::{BenchEvent, BenchFact, Nanos, Served, Sink, StoreEvent, StoreFact, TierRole};
 
 use self::flow::flows;
 use self::requests::Requests;
@@ -15,7 +15,7 @@ use self::tier::Tier;
 use self::timeline::Timeline;
 use self::touches::Touches;
 use crate::Spread;
-use crate::storage::{AtEnd, Setting, StorageSummary, TierRole, Window};
+use crate::storage::{AtEnd, Setting, StorageSummary, Window};
 
 /// Where in the run we are.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! What was done in one tier, and what it took.
 
-use wavetank_model::{IoTimes, Nanos};
+use wavetank_model::{IoTimes, Nanos, TierRole};
 
 use crate::statistics::ratio;
-use crate::storage::{Busy, LaneSummary, MoveSummary, SizeSummary, TierRole, TierSummary, TierUse, Traffic};
+use crate::storage::{Busy, LaneSummary, MoveSummary, SizeSummary, TierSummary, TierUse, Traffic};
 use crate::{Latencies, Spread};
 
 const MIB: u64 = 1 << 20;

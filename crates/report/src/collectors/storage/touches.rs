@@ -1,8 +1,8 @@
 //! Entries that requests touched: why, how it went, and where the time went.
 
-use wavetank_model::{Answer, IoTimes, Nanos, Operation, Touch};
+use wavetank_model::{Answer, IoTimes, Nanos, Operation, TierRole, Touch};
 
-use crate::storage::{ReasonCounts, Setting, TierRole, TimeSplit, TouchesSummary};
+use crate::storage::{ReasonCounts, Setting, TimeSplit, TouchesSummary};
 
 #[derive(Debug)]
 pub(super) struct Touches {

@@ -1,11 +1,12 @@
 //! `cache_stats`: the reference's keys, `nvme_*` beside each `storage_*` as the product text has them.
 
 use serde_json::{Map, Value, json};
+use wavetank_model::TierRole;
 
 use super::object;
 use crate::Spread;
 use crate::statistics::ratio;
-use crate::storage::{Assessment, GIB, MetricName, StorageSummary, TierRole};
+use crate::storage::{Assessment, GIB, MetricName, StorageSummary};
 
 pub(super) fn stats(run: &StorageSummary) -> Map<String, Value> {
     let mut keys = lookups(run);

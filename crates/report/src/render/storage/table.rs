@@ -4,9 +4,10 @@ use crate::Spread;
 use crate::render::table::{framed, number};
 use crate::statistics::ratio;
 use crate::storage::{
-    Assessment, ClassSummary, Clock, Criterion, GIB, LaneSummary, Metric, Standing, StorageSummary, TierRole,
+    Assessment, ClassSummary, Clock, Criterion, GIB, LaneSummary, Metric, Standing, StorageSummary,
     TierSummary,
 };
+use wavetank_model::TierRole;
 
 /// A screen of text: the answer first, then where it comes from.
 pub fn table(title: &str, run: &StorageSummary, warnings: &[String]) -> String {
