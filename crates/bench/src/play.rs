@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Error, Nanos, Result};
+use wavetank_store::buffer::PIECE;
 use wavetank_store::meter::Meter;
 use wavetank_store::{Done, Existing, Key, Lane, OpId, Outcome, Payload, Put, Want};
 
@@ -79,8 +80,11 @@ pub struct PlayCounts {
     pub failed: u64,
 }
 
-/// Operations under way at a time; pieces at the device are the plan's `io_depth`.
-const IN_FLIGHT: usize = 64;
+/// Operations are begun while their bytes are less than this many times what the device has at a time: enough
+/// that it never waits for us, and no more, since what stands in line here counts as latency.
+const AHEAD: u64 = 2;
+/// The least that a device moves.
+const BLOCK: u64 = 4096;
 
 /// Plays `steps` on the tiers of `plan`, of which only tiers, rules, depth and seed matter.
 pub fn play(
@@ -97,6 +101,8 @@ pub fn play(
     let mut player = Player {
         seed: plan.seed,
         lane,
+        bytes_max: AHEAD * u64::from(plan.io_depth) * PIECE as u64,
+        bytes: 0,
         busy: HashSet::new(),
         asked: HashMap::new(),
         counts: PlayCounts::default(),
@@ -135,17 +141,19 @@ pub fn play(
 struct Player {
     seed: u64,
     lane: Lane,
+    /// Bytes of what is under way, and how many there may be before another operation begins.
+    bytes: u64,
+    bytes_max: u64,
     /// Entries that something is being done to.
     busy: HashSet<Key>,
-    asked: HashMap<OpId, Key>,
+    asked: HashMap<OpId, (Key, u64)>,
     counts: PlayCounts,
 }
 
 impl Player {
     fn begin(&mut self, step: &Step) {
         let key = Key::from(&*step.key);
-        self.drain(IN_FLIGHT - 1);
-        while self.busy.contains(&key) {
+        while self.busy.contains(&key) || self.bytes >= self.bytes_max {
             self.drain(self.asked.len() - 1);
         }
         let op = match step.deed {
@@ -157,7 +165,10 @@ impl Player {
             }
         };
         self.busy.insert(key.clone());
-        self.asked.insert(op, key);
+        // A device moves no less than a block.
+        let bytes = step.bytes.max(BLOCK);
+        self.bytes += bytes;
+        self.asked.insert(op, (key, bytes));
         if let Some(done) = self.lane.poll() {
             self.ended(done);
         }
@@ -181,8 +192,9 @@ impl Player {
     }
 
     fn ended(&mut self, done: Done) {
-        let key = self.asked.remove(&done.op).expect("it was asked for");
+        let (key, bytes) = self.asked.remove(&done.op).expect("it was asked for");
         self.busy.remove(&key);
+        self.bytes -= bytes;
         let counts = &mut self.counts;
         let count = match done.outcome {
             Outcome::Hit(_) => &mut counts.hits,

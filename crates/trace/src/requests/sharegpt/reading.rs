@@ -108,7 +108,11 @@ impl<'s> Reading<'s> {
             Category::Data => Error::input(format!("{which}{what}")).at(place).hint(SHAPE),
             _ => Error::input(format!("{which}not valid JSON: {what} at column {}", error.column()))
                 .at(place)
-                .hint("the file is one JSON array of conversations")
+                .hint(if error.is_eof() {
+                    "the file is truncated"
+                } else {
+                    "it is one JSON array of conversations"
+                })
                 .source(error),
         }
     }

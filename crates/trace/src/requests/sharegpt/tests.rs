@@ -127,6 +127,7 @@ fn mistakes_name_the_conversation() {
     ] {
         let error = lengths(text, &by_characters()).unwrap_err().to_string();
         assert!(error.starts_with(expected) && error.contains("\nhint: "), "{text}: {error}");
+        assert_eq!(error.contains("truncated"), expected.contains("EOF"), "{error}");
     }
 }
 
