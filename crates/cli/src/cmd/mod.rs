@@ -1,7 +1,6 @@
 //! One file per verb.
 
 pub(crate) mod bench;
-mod bench_flags;
 pub(crate) mod compare;
 pub(crate) mod list;
 pub(crate) mod profile;

@@ -1,4 +1,4 @@
-//! `wavetank bench`: real bytes through the tiers of a KV cache, under simulated LLM users.
+//! `wavetank bench` itself: one benchmark, its table and its files.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,22 +9,22 @@ use serde_json::Value;
 use wavetank::{BenchArgs, BenchObserver, BenchPlan, Benched, Error, Result, bench, run_parameters};
 use wavetank_report::render;
 
-use super::bench_flags::{BenchFlags, BenchOutputFlags};
+use super::flags::{BenchFlags, BenchOutputFlags};
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::live::Live;
 use crate::{limits, output};
 
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
-pub(crate) struct Flags {
+pub(super) struct RunFlags {
     #[command(flatten)]
     what: BenchFlags,
     #[command(flatten)]
     out: BenchOutputFlags,
 }
 
-pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
-    let Flags { what, out } = flags;
+pub(super) fn run(flags: RunFlags) -> Result<ExitCode> {
+    let RunFlags { what, out } = flags;
     let mut typed: BenchArgs = what.into();
     let log = typed.io_trace_log.clone();
     let plan = match &out.plan {

@@ -13,7 +13,7 @@ use wavetank_report::storage::Profile;
 /// typed can be told from one that was.
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
-pub(crate) struct BenchFlags {
+pub(super) struct BenchFlags {
     #[command(flatten)]
     run: RunFlags,
     #[command(flatten)]
@@ -289,16 +289,16 @@ struct TracingFlags {
 /// Where results go, and what is said meanwhile.
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
-pub(crate) struct BenchOutputFlags {
+pub(super) struct BenchOutputFlags {
     /// Run the plan of a report again; only output flags can be added.
     #[arg(long, value_name = "FILE")]
-    pub(crate) plan: Option<PathBuf>,
+    pub(super) plan: Option<PathBuf>,
     /// Where the report goes [default: benchmark_results_TIME.json].
     #[arg(long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Write a table too: .xlsx, or .csv.
     #[arg(long, value_name = "FILE")]
-    pub(crate) xlsx_output: Option<PathBuf>,
+    pub(super) xlsx_output: Option<PathBuf>,
     /// Say nothing while it runs.
     #[arg(long)]
     quiet: bool,
@@ -311,7 +311,7 @@ const LEVELS: [&str; 5] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
 impl BenchOutputFlags {
     /// Whether nothing is said while it runs.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         let is_loud = |level: &String| LEVELS[..2].iter().any(|loud| loud.eq_ignore_ascii_case(level));
         self.quiet || self.log_level.as_ref().is_some_and(|level| !is_loud(level))
     }

@@ -1,0 +1,30 @@
+//! `wavetank bench`: real bytes through the tiers of a KV cache, under simulated LLM users; and what is done
+//! with many such runs.
+
+mod flags;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use wavetank::Result;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    many: Option<Many>,
+    #[command(flatten)]
+    one: run::RunFlags,
+}
+
+/// What is done with many benchmarks.
+#[derive(Subcommand)]
+enum Many {}
+
+pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+    match flags.many {
+        None => run::run(flags.one),
+        Some(many) => match many {},
+    }
+}
