@@ -27,7 +27,7 @@ pub use args::ReplayArgs;
 pub use bench::{
     AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, DatasetPlan, Dtype, GenerationMode, GpuTier,
     ModelPlan, PlayArgs, ReadPolicy, Tokenizer, bench, bench_models, choice, memory_table, play_log,
-    run_parameters,
+    run_parameters, suite,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};

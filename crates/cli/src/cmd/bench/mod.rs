@@ -3,6 +3,7 @@
 
 mod flags;
 mod run;
+mod suite;
 
 use std::process::ExitCode;
 
@@ -20,11 +21,13 @@ pub(crate) struct Flags {
 
 /// What is done with many benchmarks.
 #[derive(Subcommand)]
-enum Many {}
+enum Many {
+    Suite(Box<suite::SuiteFlags>),
+}
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.many {
         None => run::run(flags.one),
-        Some(many) => match many {},
+        Some(Many::Suite(flags)) => suite::run(*flags),
     }
 }
