@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wavetank::{BenchWatch, Pulse};
+use wavetank::{BenchWatch, News, Pulse, TrialsPlan};
 
 use crate::output;
 
@@ -19,12 +19,12 @@ pub(crate) struct Live {
     quiet: bool,
     next: Instant,
     trial: Arc<AtomicU32>,
-    trials: u32,
+    trials: TrialsPlan,
 }
 
 impl Live {
     /// Starts showing, unless it has to be `quiet`.
-    pub(crate) fn start(quiet: bool, trials: u32) -> Self {
+    pub(crate) fn start(quiet: bool, trials: TrialsPlan) -> Self {
         let shows = !quiet && std::io::stderr().is_terminal();
         let bar = shows.then(|| {
             let style = ProgressStyle::with_template("{msg}").expect("the template is well formed");
@@ -33,9 +33,15 @@ impl Live {
         Self { bar, quiet, next: Instant::now() + SELDOM, trial: Arc::default(), trials }
     }
 
-    /// Where the number of the trial goes.
-    pub(crate) fn trials(&self) -> Arc<AtomicU32> {
-        Arc::clone(&self.trial)
+    /// Takes what happens between trials.
+    pub(crate) fn news(&self) -> impl FnMut(News) + use<> {
+        let (trial, bar, quiet) = (Arc::clone(&self.trial), self.bar.clone(), self.quiet);
+        move |news| match (news, &bar) {
+            (News::Trial(number), _) => trial.store(number, Ordering::Relaxed),
+            (News::CoolDown(pause), Some(bar)) => bar.set_message(resting(pause)),
+            (News::CoolDown(pause), None) if !quiet => output::complain(&resting(pause)),
+            (News::CoolDown(_), None) => {}
+        }
     }
 
     fn show(&mut self, line: String) {
@@ -50,11 +56,16 @@ impl Live {
     }
 
     fn line(&self, pulse: &Pulse) -> String {
-        let trial = match self.trials {
-            1 => String::new(),
-            trials => format!("trial {}/{trials}  ", self.trial.load(Ordering::Relaxed)),
-        };
-        format!("{trial}{}", pulse_line(pulse))
+        format!("{}{}", trial_line(self.trials, self.trial.load(Ordering::Relaxed)), pulse_line(pulse))
+    }
+}
+
+/// Which trial runs; nothing where there is only one.
+pub(crate) fn trial_line(trials: TrialsPlan, number: u32) -> String {
+    match trials {
+        TrialsPlan { most: 1, .. } => String::new(),
+        TrialsPlan { most, until_ci_percent: None, .. } => format!("trial {number}/{most}  "),
+        TrialsPlan { most, .. } => format!("trial {number}, at most {most}  "),
     }
 }
 
@@ -100,4 +111,9 @@ impl Drop for Live {
             bar.finish_and_clear();
         }
     }
+}
+
+/// What is done between trials.
+pub(crate) fn resting(pause: Duration) -> String {
+    format!("cooling down for {:.0} s", pause.as_secs_f64())
 }

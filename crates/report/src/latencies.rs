@@ -1,5 +1,7 @@
-//! Latencies of real I/O: every value up to a million, then buckets with three digits. Reports always have
-//! the buckets too, so that runs on many hosts can be added up.
+//! Latencies of real I/O: every value up to a million, then buckets with three digits. What is said about
+//! them keeps both, so that runs can be added up: the union says what one run of all values would have said.
+
+use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -85,15 +87,11 @@ impl Latencies {
 
     /// What a report says about them.
     pub fn spread(&self) -> Spread {
-        if self.count() == 0 {
-            return Spread::default();
-        }
         let buckets = Buckets::new(&self.histogram(), self.sum, self.max);
         let Kept::Values(values) = &self.kept else { return buckets.spread() };
         let mut sorted = values.clone();
         sorted.sort_unstable();
-        let at = |percent| sorted[rank(self.count(), percent) as usize];
-        Spread::new(buckets, at)
+        Spread::exact(buckets, sorted)
     }
 
     fn histogram(&self) -> Histogram<u64> {
@@ -137,9 +135,17 @@ pub struct Spread {
     pub max: f64,
     /// The same as buckets, to be added to those of other runs.
     pub buckets: Buckets,
+    /// Every value, ascending, in nanoseconds; nothing where there are too many to keep.
+    samples: Arc<[u64]>,
 }
 
 impl Spread {
+    /// Of every value, ascending.
+    fn exact(buckets: Buckets, sorted: Vec<u64>) -> Self {
+        let at = |percent| sorted.get(rank(sorted.len() as u64, percent) as usize).copied().unwrap_or(0);
+        Self { samples: sorted.as_slice().into(), ..Self::new(buckets, at) }
+    }
+
     fn new(buckets: Buckets, at: impl Fn(f64) -> u64) -> Self {
         let ms = |percent| Nanos(at(percent)).as_ms();
         Self {
@@ -151,7 +157,27 @@ impl Spread {
             p9999: ms(99.99),
             max: Nanos(buckets.max_ns).as_ms(),
             buckets,
+            samples: Arc::default(),
         }
+    }
+
+    /// What one run with the values of all `parts` would have said: percentiles of the union, exact as long as
+    /// every part has its values and there are not too many of them, otherwise by buckets.
+    pub fn merged<'s>(parts: impl IntoIterator<Item = &'s Self>) -> Self {
+        let parts: Vec<&Self> = parts.into_iter().collect();
+        let buckets = Buckets::union(parts.iter().map(|part| &part.buckets));
+        let is_exact = parts.iter().all(|part| part.samples().is_some());
+        if !is_exact || buckets.count() > EXACT_LIMIT as u64 {
+            return buckets.spread();
+        }
+        let mut sorted: Vec<u64> = parts.iter().flat_map(|part| part.samples.iter().copied()).collect();
+        sorted.sort_unstable();
+        Self::exact(buckets, sorted)
+    }
+
+    /// Every value, ascending, in nanoseconds; none where there were too many to keep.
+    pub fn samples(&self) -> Option<&[u64]> {
+        (self.samples.len() as u64 == self.count()).then_some(&*self.samples)
     }
 
     /// How many values.
@@ -189,14 +215,20 @@ impl Buckets {
         self.buckets.iter().map(|&(_, count)| count).sum()
     }
 
-    /// The buckets of both runs together. All runs have the same bounds, so nothing is lost.
+    /// The buckets of both runs together.
     pub fn merged(&self, other: &Self) -> Self {
-        let mut histogram = empty_histogram();
-        for &(value, times) in self.buckets.iter().chain(&other.buckets) {
-            count(&mut histogram, value, times);
+        Self::union([self, other])
+    }
+
+    /// The buckets of all runs together. All runs have the same bounds, so nothing is lost.
+    fn union<'b>(parts: impl IntoIterator<Item = &'b Self>) -> Self {
+        let (mut histogram, mut sum_ns, mut max_ns) = (empty_histogram(), 0u64, 0);
+        for part in parts {
+            part.buckets.iter().for_each(|&(value, times)| count(&mut histogram, value, times));
+            sum_ns = sum_ns.saturating_add(part.sum_ns);
+            max_ns = max_ns.max(part.max_ns);
         }
-        let sum_ns = self.sum_ns.saturating_add(other.sum_ns);
-        Self::new(&histogram, sum_ns, self.max_ns.max(other.max_ns))
+        Self::new(&histogram, sum_ns, max_ns)
     }
 
     /// What a report says about them: percentiles to three digits, never above the largest value.
@@ -262,6 +294,41 @@ mod tests {
                 prop_assert!((found - exact).abs() <= exact * 1e-3 + 1e-6, "{} {}", found, exact);
             }
         }
+    }
+
+    proptest! {
+        /// Broken by: the largest or the mean of the parts' percentiles, weights by parts instead of values,
+        /// percentiles by buckets where every value is known, an empty part that counts as unknown.
+        #[test]
+        fn parts_merge_into_what_the_pooled_values_give(
+            parts in prop::collection::vec(prop::collection::vec(0u64..1 << 44, 0..120), 0..5),
+        ) {
+            let pooled = latencies(&parts.concat()).spread();
+            let spreads: Vec<Spread> = parts.iter().map(|part| latencies(part).spread()).collect();
+            let merged = Spread::merged(&spreads);
+            prop_assert_eq!(&merged, &pooled);
+            let mut sorted = parts.concat();
+            sorted.sort_unstable();
+            prop_assert_eq!(merged.samples(), Some(sorted.as_slice()));
+        }
+    }
+
+    /// Broken by: exact percentiles of a union that one run would not have kept, or of the parts that were.
+    #[test]
+    fn a_union_that_is_too_large_is_what_one_run_would_say() {
+        let values: Vec<u64> = (0..=EXACT_LIMIT as u64).map(|value| value * value % 1_000_003).collect();
+        let (head, tail) = values.split_at(EXACT_LIMIT / 3);
+        let whole = latencies(&values).spread();
+        assert_eq!(whole.samples(), None);
+        assert_eq!(Spread::merged([&latencies(head).spread(), &latencies(tail).spread()]), whole);
+        let more = latencies(&[7]);
+        let mut pooled = latencies(&values);
+        pooled.absorb(&more);
+        assert_eq!(Spread::merged([&whole, &more.spread()]), pooled.spread());
+        let small = latencies(&[5, 7]).spread();
+        let without_values = small.buckets.spread();
+        assert_eq!(without_values.samples(), None);
+        assert_eq!(Spread::merged([&small, &without_values]).samples(), None);
     }
 
     /// Broken by: keeping values beyond the limit, or percentiles of the kept part only.

@@ -21,8 +21,8 @@ pub(super) fn plan(plan: &BenchPlan, findings: &mut Findings) {
         let name = tier.role.name();
         findings.take(sound.map_err(|error| error.within(format!("{name} tier"))));
     }
-    findings.count("--trials", plan.trials.into(), 1, 1000);
-    findings.within("--trials-ci", plan.trials_ci, 0.0, 100.0);
+    findings.count("--trials", plan.trials.most.into(), 1, 1000);
+    findings.within("--trials-ci", plan.trials.until_ci_percent.unwrap_or(1.0), 0.1, 100.0);
     let limits = &plan.criteria;
     for (name, limit) in [
         ("--pass-read-p95-ms", limits.storage_read_p95_ms),

@@ -65,8 +65,7 @@ impl<'a> Draft<'a> {
         let model = self.model();
         let generation_mode = args.generation_mode.unwrap_or_default();
         let criteria = self.criteria();
-        let trials = self.findings.count("--trials", args.trials.unwrap_or(1).into(), 1, 1000) as u32;
-        let trials_ci = self.findings.within("--trials-ci", args.trials_ci.unwrap_or(2.0), 0.0, 100.0);
+        let trials = self.trials();
         let memory = self.memory();
         let (feed, dataset) = self.feed();
         let (tiers, temporary_cache) = self.tiers(memory);
@@ -96,7 +95,6 @@ impl<'a> Draft<'a> {
             profile: args.performance_profile.unwrap_or_default(),
             criteria,
             trials,
-            trials_ci,
             strict: args.strict,
             temporary_cache,
             num_gpus: args.num_gpus.unwrap_or(1),

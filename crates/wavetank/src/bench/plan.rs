@@ -13,6 +13,7 @@ use super::draft::Draft;
 use super::findings::Findings;
 use super::machine::Machine;
 use super::model::ModelPlan;
+use super::trials::TrialsPlan;
 
 /// A storage benchmark with what its report needs to know. It is part of every report and can be run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,10 +31,8 @@ pub struct BenchPlan {
     pub profile: Profile,
     /// What is good enough.
     pub criteria: Criteria,
-    /// How often it is run, at most.
-    pub trials: u32,
-    /// Trials end when the confidence interval of the median is this tight, in percent of it; 0 is never.
-    pub trials_ci: f64,
+    /// How often it is run.
+    pub trials: TrialsPlan,
     /// Whether a failed assessment is a failure of the command.
     pub strict: bool,
     /// Whether the cache directory is made for the run and removed after it. The storage tier's location is

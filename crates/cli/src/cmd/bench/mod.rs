@@ -16,7 +16,7 @@ pub(crate) struct Flags {
     #[command(subcommand)]
     many: Option<Many>,
     #[command(flatten)]
-    one: run::RunFlags,
+    one: run::OneFlags,
 }
 
 /// What is done with many benchmarks.

@@ -173,7 +173,7 @@ fn play(suite: &mut Suite, quiet: bool) -> Result<bool> {
 fn announcement(suite: &Suite, count: usize, seconds: f64) -> String {
     let quick = if suite.plan().parameters.quick { " (quick)" } else { "" };
     let until = jiff::Zoned::now().checked_add(jiff::SignedDuration::from_secs_f64(seconds));
-    let until = until.map(|end| format!(", until {} at the latest", end.strftime("%H:%M")));
+    let until = until.map(|end| format!(", until about {}", end.strftime("%H:%M")));
     let plural = if count == 1 { "" } else { "s" };
     format!(
         "wavetank bench suite{quick}: {count} scenario{plural}, about {}{}",

@@ -19,15 +19,15 @@ pub fn table(suite: &SuiteSummary) -> String {
 
 fn speed(suite: &SuiteSummary) -> String {
     let columns = [
-        &["Scenario", "users", "tok/s", "req/s", "E2E P50\ns", "P95\ns", "P99\ns"][..],
-        &["read\nGiB/s", "write\nGiB/s", "device ms\nread P95", "write\nP95", "storage"],
+        &["Scenario", "users", "tok/s", "req/s", "E2E\nP50 s", "E2E\nP95 s", "E2E\nP99 s"][..],
+        &["read\nGiB/s", "write\nGiB/s", "read\nP95 ms", "write\nP95 ms", "storage"],
     ]
     .concat();
     let mut table = framed(&columns);
     for row in &suite.rows {
         table.add_row(cells(row, columns.len(), speed_cells));
     }
-    format!("{table}\n")
+    format!("Speed; reads and writes are those of the storage tier, their P95 at the device\n{table}\n")
 }
 
 fn speed_cells(row: &Figures) -> Vec<String> {
@@ -51,15 +51,20 @@ fn speed_cells(row: &Figures) -> Vec<String> {
 
 fn whereabouts(suite: &SuiteSummary) -> String {
     let columns = [
-        &["Scenario", "hits\n%", "queue wait\nmean s", "P95\ns", "entries %\ngpu/cpu/st"][..],
-        &["bytes %\ngpu/cpu/st", "read %\ngpu/cpu/st", "most time", "CV\n%", "warn"],
+        &["Scenario", "hits\n%", "wait\nmean s", "wait\nP95 s", "entries\n% g/c/s"][..],
+        &["bytes\n% g/c/s", "read\n% g/c/s", "most time", "CV\n%", "warn"],
     ]
     .concat();
     let mut table = framed(&columns);
     for row in suite.rows.iter().filter(|row| row.figures().is_some()) {
         table.add_row(cells(row, columns.len(), whereabouts_cells));
     }
-    if table.row_count() == 0 { String::new() } else { format!("{table}\n") }
+    if table.row_count() == 0 {
+        return String::new();
+    }
+    let caption = "Where entries were in the end, what was read from where, and what took the most time; shares \
+                   are of GPU/CPU/storage";
+    format!("{caption}\n{table}\n")
 }
 
 fn whereabouts_cells(row: &Figures) -> Vec<String> {

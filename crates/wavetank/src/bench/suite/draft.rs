@@ -10,6 +10,7 @@ use super::plan::folder_of;
 use super::scenario::{CpuShare, GpuShare, Kind, Model, Scenario, Span, Users};
 use crate::bench::args::{BenchArgs, GenerationMode, GpuTier};
 use crate::bench::machine::Machine;
+use crate::bench::trials::TrialCount;
 
 /// What scenarios' flags are made from.
 pub(super) struct Drafts<'a> {
@@ -41,7 +42,11 @@ impl Drafts<'_> {
             num_users: Some(self.users(scenario)),
             duration: Some(self.seconds(scenario)),
             seed: Some(if is_submission { parameters::SEED } else { parameters.seed }),
-            trials: Some(if is_submission { parameters.submission_trials } else { parameters.trials }),
+            trials: Some(TrialCount::Number(if is_submission {
+                parameters.submission_trials
+            } else {
+                parameters.trials
+            })),
             generation_mode: Some(scenario.mode),
             gpu_tier,
             gpu_mem_gb: Some(gpu_mem_gb),

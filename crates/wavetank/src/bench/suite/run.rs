@@ -3,8 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use wavetank_bench::Watch;
@@ -14,7 +13,8 @@ use wavetank_report::suite::Row;
 use super::hardware::Place;
 use super::plan::{Ready, SuitePlan, Task, folder_of};
 use super::record::{Folder, Progress, Record};
-use crate::bench::run::{BenchObserver, Benched, bench};
+use crate::bench::finished::Benched;
+use crate::bench::run::{BenchObserver, News, bench};
 
 /// A suite with its folder.
 pub struct Suite {
@@ -34,6 +34,8 @@ pub struct SuiteObserver<'a> {
 pub trait SuiteWatch: Watch + Send {
     /// A scenario begins.
     fn begun(&mut self, scenario: Begun<'_>);
+    /// Takes what happens between trials of the one that runs.
+    fn news(&self) -> Box<dyn FnMut(News)>;
     /// It has ended, and this is what came of it.
     fn ended(&mut self, row: &Row);
 }
@@ -46,8 +48,6 @@ pub struct Begun<'a> {
     pub number: usize,
     /// What is run.
     pub ready: &'a Ready,
-    /// The number of the trial that runs, from 1; 0 before the first.
-    pub trial: Arc<AtomicU32>,
 }
 
 /// How a scenario ended, and what is to be kept of it.
@@ -133,11 +133,10 @@ impl Suite {
     fn run_step(&mut self, at: usize, watch: &mut dyn SuiteWatch, stop: &AtomicBool) -> Result<()> {
         let step = &self.record.plan.steps[at];
         let Task::Run(ready) = &step.task else { unreachable!("what is skipped is not left to run") };
-        let trial = Arc::new(AtomicU32::new(0));
         let (name, number) = (step.name.as_str(), at + 1);
-        watch.begun(Begun { name, number, ready, trial: Arc::clone(&trial) });
-        let observer =
-            BenchObserver { watch, stop, trial: &mut |number| trial.store(number, Ordering::Relaxed) };
+        watch.begun(Begun { name, number, ready });
+        let mut news = watch.news();
+        let observer = BenchObserver { watch, stop, news: &mut news };
         let benched = bench(&ready.plan, observer, None);
         let leftover = remove_own(&folder_of(&self.record.plan.hardware.place.directory, name));
         let Ended { progress, report } = ended(&format!("{number:02}-{name}"), benched);

@@ -60,7 +60,7 @@ fn a_plain_machine() {
     assert_eq!(place.directory, Path::new("/tmp/kvcache_benchmark"));
     assert_eq!(place.made, [Path::new("/tmp/kvcache_benchmark")]);
     assert_eq!(place.file_system.as_deref(), Some("ext4"));
-    assert_eq!(place.drive_name(), "sda (Spinner 2), rotating");
+    assert_eq!(place.drive_names(), "sda (Spinner 2), rotating as the kernel says");
     let passed: Vec<String> = place
         .passed_over
         .iter()
@@ -82,7 +82,7 @@ fn a_mounted_drive_is_better_and_memory_is_not() {
     let place = system.found().place;
     assert_eq!(place.directory, Path::new("/mnt/ssd"));
     assert_eq!((place.file_system.as_deref(), place.made.len()), (Some("btrfs"), 0));
-    assert_eq!(place.drive_name(), "sdb, not rotating");
+    assert_eq!(place.drive_names(), "sdb, not rotating");
     assert_eq!(place.passed_over[0].why, "is in memory (tmpfs)");
 }
 
