@@ -35,7 +35,8 @@ impl SuiteSummary {
         let pairs: Vec<(&Pair, [&Figures; 2])> = pairs.collect();
         let compared: Vec<String> = pairs.iter().filter_map(|(names, both)| compared(names, both)).collect();
         let ran_once = pairs.iter().flat_map(|(_, both)| both).any(|row| row.trials.run == 1);
-        let caution = "they ran once: how far two runs of one scenario lie apart is not known, --trials 3 says it";
+        let caution =
+            "they ran once: how far two runs of one scenario lie apart is not known, --trials 3 says it";
         let caution = (!compared.is_empty() && ran_once).then(|| caution.to_owned());
         let drive = self.drive();
         let scaled = [self.within_target(), self.peak()].into_iter().flatten();

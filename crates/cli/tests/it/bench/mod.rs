@@ -10,6 +10,7 @@ mod modes;
 mod outputs;
 mod recordings;
 mod scaling;
+mod suite;
 mod trials;
 mod trouble;
 

@@ -51,7 +51,7 @@ fn speed_cells(row: &Figures) -> Vec<String> {
 
 fn whereabouts(suite: &SuiteSummary) -> String {
     let columns = [
-        &["Scenario", "hits\n%", "wait\nmean s", "wait\nP95 s", "entries\n% g/c/s"][..],
+        &["Scenario", "hits\n%", "queue\nmean s", "queue\nP95 s", "entries\n% g/c/s"][..],
         &["bytes\n% g/c/s", "read\n% g/c/s", "most time", "CV\n%", "warn"],
     ]
     .concat();

@@ -89,9 +89,12 @@ pub(super) fn chosen_fields(parameters: &Parameters) -> Vec<Line> {
 }
 
 fn table(plan: &SuitePlan) -> String {
-    let mut table = framed(&[
-        "Scenario", "model", "users", "GPU GiB", "CPU GiB", "seconds", "warm-up", "trials", "about",
-    ]);
+    let columns = [
+        &["Scenario", "model", "users", "GPU\nGiB", "CPU\nGiB", "storage\nGiB"][..],
+        &["warm-up\ns", "measured\ns", "trials", "about"],
+    ]
+    .concat();
+    let mut table = framed(&columns);
     for (step, ready) in plan.ready() {
         table.add_row(cells(step, ready));
     }
