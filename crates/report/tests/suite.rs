@@ -10,7 +10,7 @@ use wavetank_report::suite::{Figures, Row, Status, SuiteSummary};
 fn report(users: u64, tokens_per_second: f64, p95_s: f64) -> Value {
     let ms = p95_s * 1000.0;
     json!({
-        "plan": { "model": { "name": "llama3.1-8b" }, "run": { "users": users } },
+        "plan": { "model": { "name": "llama3.1-8b" }, "run": { "users": users, "tiers": [{ "backend": "direct" }] } },
         "warnings": ["one", "two"],
         "trials": {
             "run": 1,
@@ -75,7 +75,10 @@ fn suite() -> SuiteSummary {
     tried["trials"] = json!({
         "run": 3, "metric": "storage_io", "agreement": { "median": 700.0, "cv": 0.042, "verdict": "steady" },
     });
+    let mut modelled = report(50, 900.0, 1.1);
+    modelled["plan"]["run"]["tiers"] = json!([{ "backend": "gpu_sim" }, { "backend": "direct" }]);
     let rows = vec![
+        done("gpu-cpu", &modelled),
         other("gpu-only", Status::Skipped { why: "no driver; --gpu-tier sim models one".to_owned() }),
         done("cpu-only", &report(50, 812.0, 1.2)),
         done("storage-only", &report(50, 640.0, 4.8)),
@@ -105,7 +108,7 @@ fn nothing_is_said_of_what_is_missing() {
     let suite = SuiteSummary { quick: true, rows };
     assert_eq!(suite.findings().len(), 1, "only what storage moved");
     assert!(!suite.is_complete());
-    assert!(table(&suite).starts_with("Quick run: "));
+    assert!(table(&suite).starts_with("Speed (quick, not that of the machine); "));
     let json = suite_json(&suite);
     assert_eq!((&json["quick"], &json["complete"]), (&true.into(), &false.into()));
     assert_eq!(
@@ -157,10 +160,10 @@ fn a_workbook_has_a_sheet_for_each() {
     let summary = book.worksheet_range("Summary").unwrap();
     let rows: Vec<&[Data]> = summary.rows().collect();
     assert_eq!(rows.len(), 1 + suite.rows.len());
-    let column = |name: &str| rows[0].iter().position(|cell| cell.to_string() == name).expect("a column");
-    assert_eq!(rows[1][column("Reason")].to_string(), "no driver; --gpu-tier sim models one");
-    assert_eq!(rows[2][column("E2E Latency P95 (ms)")], Data::Float(1200.0));
-    assert_eq!(rows[9][column("CV of Trials")], Data::Float(0.042));
+    let column = |name: &str| rows[0].iter().position(|cell| *cell == *name).expect("a column");
+    assert_eq!(rows[2][column("Reason")].to_string(), "no driver; --gpu-tier sim models one");
+    assert_eq!(rows[3][column("E2E Latency P95 (ms)")], Data::Float(1200.0));
+    assert_eq!(rows[10][column("CV of Trials")], Data::Float(0.042));
     let alone = book.worksheet_range("cpu-only").unwrap();
     let cells: Vec<String> = alone.rows().map(|row| row[0].to_string()).collect();
     assert!(cells.contains(&"Model".to_owned()) && cells.contains(&"Total Requests".to_owned()), "{cells:?}");

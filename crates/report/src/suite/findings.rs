@@ -18,8 +18,9 @@ type Pair = (&'static str, &'static str);
 /// Two scenarios side by side, if both served anyone.
 fn compared((faster, slower): &Pair, [a, b]: &[&Figures; 2]) -> Option<String> {
     let (ours, theirs) = (a.end_to_end_ms?, b.end_to_end_ms?);
+    let modelled = if a.modelled_gpu { "; its GPU is modelled" } else { "" };
     Some(format!(
-        "{faster} against {slower}, {} users: end-to-end P95 {} against {} s, {} against {} tok/s",
+        "{faster} against {slower}, {} users: end-to-end P95 {} against {} s, {} against {} tok/s{modelled}",
         a.users,
         short(ours.p95 / 1000.0),
         short(theirs.p95 / 1000.0),

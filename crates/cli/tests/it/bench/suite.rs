@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use calamine::{Reader, Xlsx, open_workbook};
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Seat, Stand, invariants, keys, list};
 use crate::sandbox::Run;
@@ -105,6 +105,20 @@ fn every_scenario_in_seconds() {
         let report = stand.sandbox.report(&format!("out/{number:02}-{name}.json")).json();
         keys::check(&report, name);
         invariants::check(&report, name);
+        assert_eq!(report["suite"], json!({ "scenario": name, "quick": true }));
+    }
+    let summary = stand.sandbox.report("out/summary.json").json();
+    for (number, row) in (1..).zip(list(&summary, "/scenarios")) {
+        let trials = list(row, "/trial_reports");
+        assert_eq!(trials.len(), if number > 10 { 3 } else { 0 }, "{row}");
+        for file in trials {
+            let report = stand.sandbox.report(&format!("out/{}", file.as_str().expect("a name"))).json();
+            assert_eq!(
+                (&report["trial"]["of"], &report["suite"]["quick"]),
+                (&3.into(), &true.into()),
+                "{file}"
+            );
+        }
     }
     // The command that was printed for a scenario makes the plan that was run.
     let command = planned.stdout.lines().skip_while(|line| *line != "# MLPerf stress, 8B").nth(1);
@@ -157,6 +171,11 @@ fn an_interrupted_suite_goes_on() {
     let done: Vec<_> = NAMES[..10].iter().map(|name| ((*name).to_owned(), "done".to_owned())).collect();
     assert_eq!(statuses(&stand), done);
     assert_eq!(stand.sandbox.read("out/01-gpu-only.json"), first, "what was done is not run again");
+    let left = stand.sandbox.names_in("out");
+    assert!(
+        !left.iter().any(|name| name.contains("part")),
+        "whole reports take the place of others: {left:?}"
+    );
 }
 
 /// What an unfinished suite is not gone on with.

@@ -12,9 +12,7 @@ const ROLES: [&str; 3] = ["gpu", "cpu", "storage"];
 
 /// Two tables, the bottlenecks in words, and what follows from the numbers.
 pub fn table(suite: &SuiteSummary) -> String {
-    let quick = "Quick run: these numbers say that it works, and nothing about this machine\n";
-    let quick = if suite.quick { quick } else { "" };
-    [quick.to_owned(), speed(suite), whereabouts(suite), reasons(suite), findings(suite)].concat()
+    [speed(suite), whereabouts(suite), reasons(suite), findings(suite)].concat()
 }
 
 fn speed(suite: &SuiteSummary) -> String {
@@ -27,7 +25,8 @@ fn speed(suite: &SuiteSummary) -> String {
     for row in &suite.rows {
         table.add_row(cells(row, columns.len(), speed_cells));
     }
-    format!("Speed; reads and writes are those of the storage tier, their P95 at the device\n{table}\n")
+    let quick = if suite.quick { "Speed (quick, not that of the machine)" } else { "Speed" };
+    format!("{quick}; reads and writes are those of the storage tier, their P95 at the device\n{table}\n")
 }
 
 fn speed_cells(row: &Figures) -> Vec<String> {
@@ -62,8 +61,8 @@ fn whereabouts(suite: &SuiteSummary) -> String {
     if table.row_count() == 0 {
         return String::new();
     }
-    let caption = "Where entries were in the end, what was read from where, and what took the most time; shares \
-                   are of GPU/CPU/storage";
+    let caption = "Where entries were in the end, what was read from where, what took the most time; shares \
+                   of GPU/CPU/storage";
     format!("{caption}\n{table}\n")
 }
 
@@ -112,6 +111,9 @@ fn reasons(suite: &SuiteSummary) -> String {
         let scaling = row.figures().and_then(|figures| figures.scaling.as_ref());
         let scaling = scaling.map(|found| format!("  {}: {}\n", row.name, found.reason)).unwrap_or_default();
         let what = match row.figures() {
+            Some(figures) if figures.modelled_gpu => {
+                format!("{} (the GPU is modelled)", figures.bottleneck.sentence)
+            }
             Some(figures) => figures.bottleneck.sentence.clone(),
             None => match row.status.why() {
                 Some(why) => format!("{}: {why}", row.status.word()),

@@ -56,7 +56,7 @@ pub(super) fn mount_of(surroundings: &Surroundings, directory: &Path) -> Option<
         .max_by_key(|mount| mount.point.components().count())
 }
 
-/// `36 35 98:0 /root /mnt/point rw,noatime master:1 - ext4 /dev/sda1 rw` (proc(5), mountinfo).
+/// `36 35 98:0 / /mnt/point rw,noatime master:1 - ext4 /dev/sda1 rw` (proc(5), mountinfo).
 fn mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(2);
