@@ -41,7 +41,7 @@ impl SuiteLive {
     pub(crate) fn start(quiet: bool, total: usize, seconds: f64) -> Self {
         let shows = !quiet && std::io::stderr().is_terminal();
         let bar = shows.then(|| {
-            let style = ProgressStyle::with_template("{bar:30} {percent:>3} %, {eta} left  {msg}");
+            let style = ProgressStyle::with_template("{bar:20} {percent:>3} %, {eta} left  {wide_msg}");
             let style = style.expect("the template is well formed");
             ProgressBar::new((seconds * TICKS) as u64).with_style(style)
         });
