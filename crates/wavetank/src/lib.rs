@@ -25,9 +25,10 @@ mod verdict;
 
 pub use args::ReplayArgs;
 pub use bench::{
-    AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, DatasetPlan, Dtype, GenerationMode, GpuTier,
-    ModelPlan, News, PlayArgs, ReadPolicy, Tokenizer, TrialCount, TrialsPlan, bench, bench_models, choice,
-    memory_table, play_log, run_parameters,
+    AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, Checked, DatasetPlan, Dtype, Finding,
+    GenerationMode, GpuTier, ModelPlan, News, Package, PlayArgs, ReadPolicy, SUBMISSION_SECONDS,
+    SUBMISSION_SEED, SUBMISSIONS, Submission, Tokenizer, TrialCount, TrialsPlan, bench, bench_models,
+    check_package, choice, memory_table, play_log, run_parameters,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use wavetank_bench::{Action, Ended, Harness, Outcome, ScaleStep};
 use wavetank_model::TierRole;
-use wavetank_report::StorageSummary;
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::GIB;
+use wavetank_report::storage::{GIB, TierSummary};
+use wavetank_report::{Spread, StorageSummary};
 
 use super::dataset::Dataset;
 use super::plan::BenchPlan;
@@ -53,19 +53,15 @@ const NUMBERS: &[Number] = &[
     }),
     ("end_to_end_p95_ms", |run| run.requests.end_to_end.p95),
     ("end_to_end_p99_ms", |run| run.requests.end_to_end.p99),
-    ("storage_read_device_p95_ms", |run| {
-        run.tier(TierRole::Storage).map_or(0.0, |tier| tier.reads.device.p95)
-    }),
-    ("storage_read_device_p99_ms", |run| {
-        run.tier(TierRole::Storage).map_or(0.0, |tier| tier.reads.device.p99)
-    }),
-    ("storage_write_device_p95_ms", |run| {
-        run.tier(TierRole::Storage).map_or(0.0, |tier| tier.writes.device.p95)
-    }),
-    ("storage_write_device_p99_ms", |run| {
-        run.tier(TierRole::Storage).map_or(0.0, |tier| tier.writes.device.p99)
-    }),
+    ("storage_read_device_p95_ms", |run| storage(run).map_or(0.0, |tier| tier.reads.device.p95)),
+    ("storage_read_device_p99_ms", |run| storage(run).map_or(0.0, |tier| tier.reads.device.p99)),
+    ("storage_write_device_p95_ms", |run| storage(run).map_or(0.0, |tier| tier.writes.device.p95)),
+    ("storage_write_device_p99_ms", |run| storage(run).map_or(0.0, |tier| tier.writes.device.p99)),
 ];
+
+fn storage(run: &StorageSummary) -> Option<&TierSummary> {
+    run.tier(TierRole::Storage)
+}
 
 /// Everything a report is made of.
 pub(super) struct Finished<'a> {
@@ -178,6 +174,26 @@ impl Finished<'_> {
         report
     }
 
+    /// Latencies of all trials that are compared, as if they were one run.
+    fn pooled(&self) -> Value {
+        let union = |spread: fn(&StorageSummary) -> Spread| {
+            let spreads: Vec<Spread> =
+                self.trials.whole().iter().map(|trial| spread(&trial.summary)).collect();
+            let all = Spread::merged(&spreads);
+            let mut keys: Map<String, Value> =
+                all.percentiles().into_iter().map(|(name, ms)| (name.to_owned(), json!(ms))).collect();
+            keys.insert("mean".to_owned(), json!(all.mean));
+            keys.insert("samples".to_owned(), json!(all.count()));
+            keys
+        };
+        json!({
+            "end_to_end": union(|run| run.requests.end_to_end.clone()),
+            "storage_io": union(|run| run.requests.storage.clone()),
+            "storage_read_device": union(|run| storage(run).map_or_else(Spread::default, |tier| tier.reads.device.clone())),
+            "storage_write_device": union(|run| storage(run).map_or_else(Spread::default, |tier| tier.writes.device.clone())),
+        })
+    }
+
     fn trials_json(&self, chosen: usize) -> Value {
         let row = |trial: &Trial| {
             let mut row: Map<String, Value> = NUMBERS
@@ -200,6 +216,7 @@ impl Finished<'_> {
             "metric": self.trials.all[chosen].summary.primary_metric().name.key(),
             "agreement": self.trials.primary(),
             "agreement_by_number": numbers.collect::<std::collections::BTreeMap<_, _>>(),
+            "pooled_latency_ms": self.pooled(),
             "advice": self.advice(),
             "trials": self.trials.all.iter().map(row).collect::<Vec<_>>(),
         })

@@ -17,11 +17,13 @@ mod idle;
 mod iolog;
 mod machine;
 mod model;
+mod package;
 mod place;
 mod plan;
 mod play;
 mod run;
 mod sheet;
+mod submission;
 #[cfg(test)]
 mod testing;
 mod tiers;
@@ -33,8 +35,10 @@ pub use args::{BenchArgs, GenerationMode, GpuTier, ReadPolicy, Tokenizer, choice
 pub use finished::Benched;
 pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
+pub use package::{Checked, Finding, Package, check_package};
 pub use plan::{BenchPlan, DatasetPlan};
 pub use play::{PlayArgs, play_log};
 pub use run::{BenchObserver, News, bench};
 pub use sheet::run_parameters;
+pub use submission::{SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission};
 pub use trials::{TrialCount, TrialsPlan};

@@ -1,6 +1,7 @@
 //! `wavetank bench`: real bytes through the tiers of a KV cache, under simulated LLM users; and what is done
 //! with many such runs.
 
+mod check;
 mod flags;
 mod run;
 
@@ -20,11 +21,14 @@ pub(crate) struct Flags {
 
 /// What is done with many benchmarks.
 #[derive(Subcommand)]
-enum Many {}
+enum Many {
+    /// Check a package that is to be submitted to MLPerf Storage.
+    Check(check::CheckFlags),
+}
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.many {
         None => run::run(flags.one),
-        Some(many) => match many {},
+        Some(Many::Check(flags)) => check::run(&flags),
     }
 }
