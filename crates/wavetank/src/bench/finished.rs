@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use wavetank_bench::{Action, Ended, Harness, Outcome, ScaleStep};
 use wavetank_model::TierRole;
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::{GIB, TierSummary};
+use wavetank_report::storage::{GIB, LaneSummary, TierSummary};
 use wavetank_report::{Spread, StorageSummary};
 
 use super::dataset::Dataset;
@@ -61,6 +61,11 @@ const NUMBERS: &[Number] = &[
 
 fn storage(run: &StorageSummary) -> Option<&TierSummary> {
     run.tier(TierRole::Storage)
+}
+
+/// The time at the device of the storage tier.
+fn lane(run: &StorageSummary, which: fn(&TierSummary) -> &LaneSummary) -> Spread {
+    storage(run).map(|tier| which(tier).device.clone()).unwrap_or_default()
 }
 
 /// Everything a report is made of.
@@ -189,8 +194,8 @@ impl Finished<'_> {
         json!({
             "end_to_end": union(|run| run.requests.end_to_end.clone()),
             "storage_io": union(|run| run.requests.storage.clone()),
-            "storage_read_device": union(|run| storage(run).map_or_else(Spread::default, |tier| tier.reads.device.clone())),
-            "storage_write_device": union(|run| storage(run).map_or_else(Spread::default, |tier| tier.writes.device.clone())),
+            "storage_read_device": union(|run| lane(run, |tier| &tier.reads)),
+            "storage_write_device": union(|run| lane(run, |tier| &tier.writes)),
         })
     }
 
