@@ -62,30 +62,39 @@ impl Live {
             TrialsPlan { most, until_ci_percent: None, .. } => format!("trial {number}/{most}  "),
             TrialsPlan { most, .. } => format!("trial {number}, at most {most}  "),
         };
-        let warming = if pulse.warming { " (warming up)" } else { "" };
-        let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
-        let fill = pulse.fill.iter().map(|(role, bytes, capacity)| match capacity {
-            Some(capacity) => format!("{} {:.1}/{:.1} GiB", role.name(), gib(*bytes), gib(*capacity)),
-            None => format!("{} {:.1} GiB", role.name(), gib(*bytes)),
-        });
-        format!(
-            "{trial}{:.0}/{:.0} s{warming}  {} users  {} requests  {:.0} tok/s  P95 {:.0} ms  {} waiting  {}",
-            pulse.at.as_seconds(),
-            pulse.of.as_seconds(),
-            pulse.users,
-            pulse.served,
-            pulse.tokens_per_second,
-            pulse.p95_ms,
-            pulse.queued,
-            fill.collect::<Vec<_>>().join("  ")
-        )
+        format!("{trial}{}", pulse_line(pulse))
     }
+}
+
+/// What a benchmark does now.
+pub(crate) fn pulse_line(pulse: &Pulse) -> String {
+    let warming = if pulse.warming { " (warming up)" } else { "" };
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    let fill = pulse.fill.iter().map(|(role, bytes, capacity)| match capacity {
+        Some(capacity) => format!("{} {:.1}/{:.1} GiB", role.name(), gib(*bytes), gib(*capacity)),
+        None => format!("{} {:.1} GiB", role.name(), gib(*bytes)),
+    });
+    format!(
+        "{:.0}/{:.0} s{warming}  {} users  {} requests  {:.0} tok/s  P95 {:.0} ms  {} waiting  {}",
+        pulse.at.as_seconds(),
+        pulse.of.as_seconds(),
+        pulse.users,
+        pulse.served,
+        pulse.tokens_per_second,
+        pulse.p95_ms,
+        pulse.queued,
+        fill.collect::<Vec<_>>().join("  ")
+    )
+}
+
+/// What is written before a benchmark.
+pub(crate) fn filling_line(what: &str, bytes: u64) -> String {
+    format!("writing {what}: {:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
 }
 
 impl BenchWatch for Live {
     fn filling(&mut self, what: &str, bytes: u64) {
-        let line = format!("writing {what}: {:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
-        self.show(line);
+        self.show(filling_line(what, bytes));
     }
 
     fn pulse(&mut self, pulse: &Pulse) {

@@ -28,7 +28,7 @@ pub use bench::{
     AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, Checked, DatasetPlan, Dtype, Finding,
     GenerationMode, GpuTier, ModelPlan, News, Package, PlayArgs, ReadPolicy, SUBMISSION_SECONDS,
     SUBMISSION_SEED, SUBMISSIONS, Submission, Tokenizer, TrialCount, TrialsPlan, bench, bench_models,
-    check_package, choice, memory_table, play_log, run_parameters,
+    check_package, choice, memory_table, play_log, run_parameters, suite,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};

@@ -87,14 +87,20 @@ impl BenchPlan {
 
     /// The same on any machine.
     pub(super) fn on(machine: &Machine, args: &BenchArgs) -> Result<Self> {
+        let (plan, findings) = Self::try_on(machine, args);
+        findings.into_result(HEADING)?;
+        Ok(plan.expect("a plan without findings is complete"))
+    }
+
+    /// The same with what is wrong apart, for who makes several; a plan is only good without findings.
+    pub(super) fn try_on(machine: &Machine, args: &BenchArgs) -> (Option<Self>, Findings) {
         let mut draft = Draft::new(machine, args);
         let plan = draft.plan();
-        draft.findings.into_result(HEADING)?;
-        let plan = plan.expect("a plan without findings is complete");
-        let mut findings = Findings::default();
-        check::plan(&plan, &mut findings);
-        findings.into_result(HEADING)?;
-        Ok(plan)
+        let mut findings = draft.findings;
+        if let Some(plan) = plan.as_ref().filter(|_| findings.is_empty()) {
+            check::plan(plan, &mut findings);
+        }
+        (plan, findings)
     }
 
     /// Whether entries have bytes: not where operations are only logged.

@@ -4,6 +4,7 @@
 mod check;
 mod flags;
 mod run;
+mod suite;
 
 use std::process::ExitCode;
 
@@ -24,11 +25,13 @@ pub(crate) struct Flags {
 enum Many {
     /// Check a package that is to be submitted to MLPerf Storage.
     Check(check::CheckFlags),
+    Suite(Box<suite::SuiteFlags>),
 }
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.many {
         None => run::run(flags.one),
         Some(Many::Check(flags)) => check::run(&flags),
+        Some(Many::Suite(flags)) => suite::run(*flags),
     }
 }

@@ -4,6 +4,7 @@ mod agreement;
 mod heat;
 mod pause;
 
+use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
@@ -32,6 +33,15 @@ pub enum TrialCount {
     Number(u32),
     /// As many as it takes until they agree.
     Auto,
+}
+
+impl fmt::Display for TrialCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
 }
 
 impl FromStr for TrialCount {
