@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use wavetank_bench::{Action, Ended, Feed, Harness, Observer, Outcome, ScaleStep, Time, Watch};
 use wavetank_model::{Error, Result, TierRole};
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::{AtEnd, ClassTarget, Clock, Setting, TierUse};
+use wavetank_report::storage::{AtEnd, ClassTarget, Clock, GIB, MetricName, Setting, TierUse};
 use wavetank_report::{Storage, StorageSummary};
 
 use super::dataset::{self, Dataset};
@@ -176,7 +176,7 @@ fn setting(plan: &BenchPlan) -> Setting {
             p999_ms: target.target_latency_p999_ms,
             p9999_ms: target.target_latency_p9999_ms,
         }),
-        cpu_mem_bytes: (plan.cpu_mem_gb * wavetank_report::storage::GIB) as u64,
+        cpu_mem_bytes: (plan.cpu_mem_gb * GIB) as u64,
         generation_ns_per_token: run.pace.0.0,
         seed: run.seed,
         profile: plan.profile,
@@ -262,14 +262,14 @@ impl Finished<'_> {
 
     fn trials_json(&self, chosen: usize) -> Value {
         let row = |(number, trial): (usize, &Trial)| {
-            let (summary, storage) = (&trial.summary, trial.summary.traffic(TierRole::Storage));
-            let gbps = |bytes: u64| summary.per_second(bytes as f64 / wavetank_report::storage::GIB);
+            let summary = &trial.summary;
+            let storage = summary.bandwidth(TierRole::Storage);
             json!({
                 "primary_metric": summary.primary_metric().value,
                 "requests_completed": summary.requests.completed(),
-                "avg_throughput_tokens_per_sec": summary.per_second(summary.requests.generated_tokens as f64),
-                "tier_storage_read_bandwidth_gbps": gbps(storage.read_bytes),
-                "tier_storage_write_bandwidth_gbps": gbps(storage.written_bytes),
+                "avg_throughput_tokens_per_sec": summary.metric(MetricName::WallClock).value,
+                "tier_storage_read_bandwidth_gbps": storage.read_gbps,
+                "tier_storage_write_bandwidth_gbps": storage.write_gbps,
                 "end_to_end_p95_ms": summary.requests.end_to_end.p95,
                 "files": if number == 0 { "new" } else { "used again" },
                 "ended": ended(&trial.outcome.ended).0,
