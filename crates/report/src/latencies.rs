@@ -204,8 +204,9 @@ impl Spread {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Packed {
-    /// Every value, ascending: how much it is above the one before, the first above zero.
-    Steps(Vec<u64>),
+    /// Every value, ascending: how much it is above the one before, the first above zero. One text, because
+    /// a list would be ten times as long where reports are indented.
+    Steps(String),
     /// Too many for that.
     Buckets(Buckets),
 }
@@ -214,7 +215,8 @@ impl From<Spread> for Packed {
     fn from(spread: Spread) -> Self {
         let Some(samples) = spread.samples() else { return Self::Buckets(spread.buckets) };
         let before = [0].iter().chain(samples);
-        Self::Steps(samples.iter().zip(before).map(|(value, before)| value - before).collect())
+        let steps = samples.iter().zip(before).map(|(value, before)| (value - before).to_string());
+        Self::Steps(steps.collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -223,17 +225,17 @@ impl TryFrom<Packed> for Spread {
 
     fn try_from(packed: Packed) -> Result<Self, Self::Error> {
         let steps = match packed {
-            Packed::Steps(steps) if steps.len() > EXACT_LIMIT => return Err("too many latencies"),
             Packed::Steps(steps) => steps,
             Packed::Buckets(buckets) => {
-                let counts = buckets.buckets.iter().map(|&(_, count)| count);
-                let total = counts.fold(Some(0u64), |sum, count| sum?.checked_add(count));
+                let mut counts = buckets.buckets.iter().map(|&(_, count)| count);
+                let total = counts.try_fold(0u64, u64::checked_add);
                 return total.map(|_| buckets.spread()).ok_or("buckets with too many latencies");
             }
         };
         let mut latencies = Latencies::default();
         let mut value = 0u64;
-        for step in steps {
+        for step in steps.split_ascii_whitespace() {
+            let step = step.parse().map_err(|_| "a latency that is no number")?;
             value = value.checked_add(step).ok_or("a latency that is too long")?;
             latencies.record(Nanos(value));
         }

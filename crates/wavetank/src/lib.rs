@@ -26,8 +26,8 @@ mod verdict;
 pub use args::ReplayArgs;
 pub use bench::{
     AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, DatasetPlan, Dtype, GenerationMode, GpuTier,
-    ModelPlan, PlayArgs, ReadPolicy, Tokenizer, bench, bench_models, choice, memory_table, play_log,
-    run_parameters,
+    Merged, Missing, ModelPlan, PlayArgs, Rank, ReadPolicy, Teller, Tokenizer, bench, bench_models, choice,
+    memory_table, merge, play_log, run_parameters,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};

@@ -86,6 +86,8 @@ pub struct BenchArgs {
     pub trials: Option<u32>,
     pub trials_ci: Option<f64>,
     pub strict: bool,
+    pub rank: Option<u32>,
+    pub ranks: Option<u32>,
 }
 
 /// What the GPU tier is.

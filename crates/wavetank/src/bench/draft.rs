@@ -11,6 +11,7 @@ use super::findings::Findings;
 use super::machine::Machine;
 use super::model::{self, ModelPlan};
 use super::plan::BenchPlan;
+use super::rank::{self, Rank};
 
 /// What a plan is made from and what was found on the way.
 pub(super) struct Draft<'a> {
@@ -19,6 +20,8 @@ pub(super) struct Draft<'a> {
     pub(super) config: Config,
     pub(super) findings: Findings,
     pub(super) warnings: Vec<String>,
+    /// Which of many processes the plan is for.
+    pub(super) rank: Option<Rank>,
 }
 
 /// Bytes of a GiB.
@@ -55,7 +58,8 @@ impl<'a> Draft<'a> {
     pub(super) fn new(machine: &'a Machine, args: &'a BenchArgs) -> Self {
         let mut findings = Findings::default();
         let config = Config::read(args.config.as_deref(), &mut findings);
-        Self { machine, args, config, findings, warnings: Vec::new() }
+        let rank = findings.take(rank::find(args, machine.variable)).flatten();
+        Self { machine, args, config, findings, warnings: Vec::new(), rank }
     }
 
     /// The plan, unless there is no model to make one for.
@@ -66,7 +70,7 @@ impl<'a> Draft<'a> {
         let generation_mode = args.generation_mode.unwrap_or_default();
         let criteria = self.criteria();
         let trials = self.findings.count("--trials", args.trials.unwrap_or(1).into(), 1, 1000) as u32;
-        let trials_ci = self.findings.within("--trials-ci", args.trials_ci.unwrap_or(2.0), 0.0, 100.0);
+        let trials_ci = self.trials_ci();
         let memory = self.memory();
         let (feed, dataset) = self.feed();
         let (tiers, temporary_cache) = self.tiers(memory);
@@ -99,6 +103,7 @@ impl<'a> Draft<'a> {
             trials_ci,
             strict: args.strict,
             temporary_cache,
+            rank: self.rank,
             num_gpus: args.num_gpus.unwrap_or(1),
             gpu_mem_gb: memory.gpu_gb,
             cpu_mem_gb: memory.cpu_gb,
@@ -107,6 +112,19 @@ impl<'a> Draft<'a> {
             validation_trace: args.validation_trace.clone(),
             warnings: std::mem::take(&mut self.warnings),
         })
+    }
+
+    /// Ranks do not know of each other, so none of them may end its trials before the others.
+    fn trials_ci(&mut self) -> f64 {
+        let typed = self.args.trials_ci;
+        let percent = self.findings.within("--trials-ci", typed.unwrap_or(2.0), 0.0, 100.0);
+        if self.rank.is_none() {
+            return percent;
+        }
+        if typed.is_some_and(|percent| percent > 0.0) {
+            self.warn("--trials-ci has no effect: every rank runs as many trials as the others");
+        }
+        0.0
     }
 
     fn refuse_later(&mut self) {

@@ -15,12 +15,16 @@ mod findings;
 mod idle;
 mod iolog;
 mod machine;
+mod merge;
 mod model;
 mod place;
 mod plan;
 mod play;
+mod rank;
 mod run;
+mod share;
 mod sheet;
+mod stamp;
 #[cfg(test)]
 mod testing;
 mod tiers;
@@ -29,9 +33,11 @@ mod validation;
 mod warn;
 
 pub use args::{BenchArgs, GenerationMode, GpuTier, ReadPolicy, Tokenizer, choice};
+pub use merge::{Merged, Missing, merge};
 pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
 pub use plan::{BenchPlan, DatasetPlan};
 pub use play::{PlayArgs, play_log};
+pub use rank::{Rank, Teller};
 pub use run::{BenchObserver, Benched, bench};
 pub use sheet::run_parameters;

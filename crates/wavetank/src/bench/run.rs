@@ -13,12 +13,15 @@ use wavetank_report::{Storage, StorageSummary};
 use super::dataset::{self, Dataset};
 use super::iolog::IoLog;
 use super::plan::BenchPlan;
+use super::rank::{self, OwnFolder};
+use super::share::{Share, SharedTrial, Span};
+use super::stamp::Stamped;
 use super::trials::Agreement;
 use super::validation::Validation;
 use super::warn;
 
 /// The version of the report's layout.
-const SCHEMA_VERSION: u32 = 1;
+pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// What a caller may watch and influence while a benchmark runs.
 pub struct BenchObserver<'a> {
@@ -96,14 +99,16 @@ pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) 
     let dataset = dataset::read(plan)?;
     let harness = Harness::measure(&plan.run)?;
     let folder = plan.temporary_cache.then(temporary).transpose()?;
-    let mut run = plan.run.clone();
+    let mut run = plan.own_run();
     if let Some(folder) = &folder {
         let storage = run.tiers.iter_mut().find(|tier| tier.role == TierRole::Storage);
         let storage = storage.expect("a temporary directory is for the storage tier");
         storage.location = folder.path().to_string_lossy().into_owned();
     }
+    let own_folder = OwnFolder::before(plan, &run);
     let trials = run_trials(plan, &run, dataset.as_ref(), observer, log);
     let cleaned = wavetank_bench::clean(&run);
+    own_folder.remove();
     let trials = trials?;
     if trials.error.is_none() {
         cleaned?;
@@ -125,7 +130,7 @@ fn run_trials(
     let mut trials = Trials { all: Vec::new(), error: None };
     loop {
         trial(trials.all.len() as u32 + 1);
-        let mut sink = Storage::new(&setting(plan));
+        let mut sink = Stamped::new(Storage::new(&setting(plan)));
         let seen = Observer { sink: &mut sink, watch: &mut *watch, stop };
         let outcome = match run_once(run, dataset, seen, log) {
             Ok(outcome) => outcome,
@@ -178,7 +183,7 @@ fn setting(plan: &BenchPlan) -> Setting {
         }),
         cpu_mem_bytes: (plan.cpu_mem_gb * GIB) as u64,
         generation_ns_per_token: run.pace.0.0,
-        seed: run.seed,
+        seed: plan.seed(),
         profile: plan.profile,
         criteria: plan.criteria,
         clock: match (run.time, plan.moves_bytes()) {
@@ -257,7 +262,28 @@ impl Finished<'_> {
         if let Value::Object(ours) = ours {
             report.extend(ours);
         }
+        report.extend(self.share(chosen).map(|share| ("rank".to_owned(), json!(share))));
         report
+    }
+
+    /// What is merged with the reports of the other ranks, if there are any.
+    fn share(&self, chosen: usize) -> Option<Share> {
+        let trial = |trial: &Trial| SharedTrial {
+            ended: ended(&trial.outcome.ended).0,
+            partial: ended(&trial.outcome.ended).1,
+            kernel: warn::kernel(self.plan, &trial.summary, &trial.outcome),
+            lost_events: trial.outcome.lost_events,
+            run_seconds: trial.outcome.wall_seconds,
+            cpu_seconds: trial.outcome.cpu_seconds,
+            summary: trial.summary.clone(),
+        };
+        Some(Share {
+            rank: self.plan.rank?,
+            host: rank::host(),
+            seed: self.plan.seed(),
+            window: Span::of(&self.trials.all[chosen].summary),
+            trials: self.trials.all.iter().map(trial).collect(),
+        })
     }
 
     fn trials_json(&self, chosen: usize) -> Value {

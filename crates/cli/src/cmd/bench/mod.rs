@@ -2,6 +2,7 @@
 //! with many such runs.
 
 mod flags;
+mod merge;
 mod run;
 
 use std::process::ExitCode;
@@ -20,11 +21,14 @@ pub(crate) struct Flags {
 
 /// What is done with many benchmarks.
 #[derive(Subcommand)]
-enum Many {}
+enum Many {
+    /// Make one report of those that the ranks of a benchmark wrote.
+    Merge(merge::Flags),
+}
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.many {
         None => run::run(flags.one),
-        Some(many) => match many {},
+        Some(Many::Merge(flags)) => merge::run(&flags),
     }
 }
