@@ -4,17 +4,19 @@ use serde_json::{Map, Value, json};
 use wavetank_bench::{Action, Ended, Harness, Outcome, ScaleStep};
 use wavetank_model::TierRole;
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::{GIB, LaneSummary, TierSummary};
+use wavetank_report::storage::{LaneSummary, MetricName, TierSummary};
 use wavetank_report::{Spread, StorageSummary};
 
 use super::dataset::Dataset;
 use super::plan::BenchPlan;
+use super::rank;
 use super::run::{Trial, Trials};
+use super::share::{Share, SharedTrial, Span};
 use super::validation::Validation;
 use super::{trials, warn};
 
 /// The version of the report's layout.
-const SCHEMA_VERSION: u32 = 1;
+pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// A finished benchmark.
 pub struct Benched {
@@ -44,13 +46,9 @@ type Number = (&'static str, fn(&StorageSummary) -> f64);
 
 /// What trials are compared by besides their primary metric.
 const NUMBERS: &[Number] = &[
-    ("avg_throughput_tokens_per_sec", |run| run.per_second(run.requests.generated_tokens as f64)),
-    ("tier_storage_read_bandwidth_gbps", |run| {
-        run.per_second(run.traffic(TierRole::Storage).read_bytes as f64 / GIB)
-    }),
-    ("tier_storage_write_bandwidth_gbps", |run| {
-        run.per_second(run.traffic(TierRole::Storage).written_bytes as f64 / GIB)
-    }),
+    ("avg_throughput_tokens_per_sec", |run| run.metric(MetricName::WallClock).value),
+    ("tier_storage_read_bandwidth_gbps", |run| run.bandwidth(TierRole::Storage).read_gbps),
+    ("tier_storage_write_bandwidth_gbps", |run| run.bandwidth(TierRole::Storage).write_gbps),
     ("end_to_end_p95_ms", |run| run.requests.end_to_end.p95),
     ("end_to_end_p99_ms", |run| run.requests.end_to_end.p99),
     ("storage_read_device_p95_ms", |run| storage(run).map_or(0.0, |tier| tier.reads.device.p95)),
@@ -91,6 +89,7 @@ impl Finished<'_> {
         warnings.extend(self.warnings_of_trials(chosen));
         let mut report = self.json(chosen, &warnings);
         report.insert("trials".to_owned(), self.trials_json(chosen));
+        report.extend(self.share(chosen).map(|share| ("rank".to_owned(), json!(share))));
         let alone = |at: usize| {
             let mut report = self.json(at, &self.warnings(at));
             report.insert("trial".to_owned(), json!({ "number": at + 1, "of": self.trials.all.len() }));
@@ -177,6 +176,26 @@ impl Finished<'_> {
             report.extend(ours);
         }
         report
+    }
+
+    /// What is merged with the reports of the other ranks, if there are any.
+    fn share(&self, chosen: usize) -> Option<Share> {
+        let trial = |trial: &Trial| SharedTrial {
+            ended: ended(&trial.outcome.ended).0,
+            partial: ended(&trial.outcome.ended).1,
+            kernel: warn::kernel(self.plan, &trial.summary, &trial.outcome),
+            lost_events: trial.outcome.lost_events,
+            run_seconds: trial.outcome.wall_seconds,
+            cpu_seconds: trial.outcome.cpu_seconds,
+            summary: trial.summary.clone(),
+        };
+        Some(Share {
+            rank: self.plan.rank?,
+            host: rank::host(),
+            seed: self.plan.seed(),
+            window: Span::of(&self.trials.all[chosen].summary),
+            trials: self.trials.all.iter().map(trial).collect(),
+        })
     }
 
     /// Latencies of all trials that are compared, as if they were one run.

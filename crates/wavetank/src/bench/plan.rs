@@ -13,6 +13,7 @@ use super::draft::Draft;
 use super::findings::Findings;
 use super::machine::Machine;
 use super::model::ModelPlan;
+use super::rank::Rank;
 use super::trials::TrialsPlan;
 
 /// A storage benchmark with what its report needs to know. It is part of every report and can be run again.
@@ -38,6 +39,9 @@ pub struct BenchPlan {
     /// Whether the cache directory is made for the run and removed after it. The storage tier's location is
     /// empty then.
     pub temporary_cache: bool,
+    /// Which of many processes does it; absent where it is alone. `run` is what all of them share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Rank>,
     /// GPUs there are.
     pub num_gpus: u32,
     /// Memory of one GPU as asked for, in GiB.

@@ -3,6 +3,7 @@
 
 mod check;
 mod flags;
+mod merge;
 mod run;
 mod suite;
 
@@ -26,6 +27,8 @@ enum Many {
     /// Check a package that is to be submitted to MLPerf Storage.
     Check(check::CheckFlags),
     Suite(Box<suite::SuiteFlags>),
+    /// Make one report of those that the ranks of a benchmark wrote.
+    Merge(merge::Flags),
 }
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -33,5 +36,6 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         None => run::run(flags.one),
         Some(Many::Check(flags)) => check::run(&flags),
         Some(Many::Suite(flags)) => suite::run(*flags),
+        Some(Many::Merge(flags)) => merge::run(&flags),
     }
 }
