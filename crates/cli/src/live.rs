@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wavetank::{BenchWatch, Pulse};
+use wavetank::{BenchWatch, News, Pulse, TrialsPlan};
 
 use crate::output;
 
@@ -19,12 +19,12 @@ pub(crate) struct Live {
     quiet: bool,
     next: Instant,
     trial: Arc<AtomicU32>,
-    trials: u32,
+    trials: TrialsPlan,
 }
 
 impl Live {
     /// Starts showing, unless it has to be `quiet`.
-    pub(crate) fn start(quiet: bool, trials: u32) -> Self {
+    pub(crate) fn start(quiet: bool, trials: TrialsPlan) -> Self {
         let shows = !quiet && std::io::stderr().is_terminal();
         let bar = shows.then(|| {
             let style = ProgressStyle::with_template("{msg}").expect("the template is well formed");
@@ -33,9 +33,15 @@ impl Live {
         Self { bar, quiet, next: Instant::now() + SELDOM, trial: Arc::default(), trials }
     }
 
-    /// Where the number of the trial goes.
-    pub(crate) fn trials(&self) -> Arc<AtomicU32> {
-        Arc::clone(&self.trial)
+    /// Takes what happens between trials.
+    pub(crate) fn news(&self) -> impl FnMut(News) + use<> {
+        let (trial, bar, quiet) = (Arc::clone(&self.trial), self.bar.clone(), self.quiet);
+        move |news| match (news, &bar) {
+            (News::Trial(number), _) => trial.store(number, Ordering::Relaxed),
+            (News::CoolDown(pause), Some(bar)) => bar.set_message(resting(pause)),
+            (News::CoolDown(pause), None) if !quiet => output::complain(&resting(pause)),
+            (News::CoolDown(_), None) => {}
+        }
     }
 
     fn show(&mut self, line: String) {
@@ -50,34 +56,45 @@ impl Live {
     }
 
     fn line(&self, pulse: &Pulse) -> String {
+        let number = self.trial.load(Ordering::Relaxed);
         let trial = match self.trials {
-            1 => String::new(),
-            trials => format!("trial {}/{trials}  ", self.trial.load(Ordering::Relaxed)),
+            TrialsPlan { most: 1, .. } => String::new(),
+            TrialsPlan { most, until_ci_percent: None, .. } => format!("trial {number}/{most}  "),
+            TrialsPlan { most, .. } => format!("trial {number}, at most {most}  "),
         };
-        let warming = if pulse.warming { " (warming up)" } else { "" };
-        let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
-        let fill = pulse.fill.iter().map(|(role, bytes, capacity)| match capacity {
-            Some(capacity) => format!("{} {:.1}/{:.1} GiB", role.name(), gib(*bytes), gib(*capacity)),
-            None => format!("{} {:.1} GiB", role.name(), gib(*bytes)),
-        });
-        format!(
-            "{trial}{:.0}/{:.0} s{warming}  {} users  {} requests  {:.0} tok/s  P95 {:.0} ms  {} waiting  {}",
-            pulse.at.as_seconds(),
-            pulse.of.as_seconds(),
-            pulse.users,
-            pulse.served,
-            pulse.tokens_per_second,
-            pulse.p95_ms,
-            pulse.queued,
-            fill.collect::<Vec<_>>().join("  ")
-        )
+        format!("{trial}{}", pulse_line(pulse))
     }
+}
+
+/// What a benchmark does now.
+pub(crate) fn pulse_line(pulse: &Pulse) -> String {
+    let warming = if pulse.warming { " (warming up)" } else { "" };
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    let fill = pulse.fill.iter().map(|(role, bytes, capacity)| match capacity {
+        Some(capacity) => format!("{} {:.1}/{:.1} GiB", role.name(), gib(*bytes), gib(*capacity)),
+        None => format!("{} {:.1} GiB", role.name(), gib(*bytes)),
+    });
+    format!(
+        "{:.0}/{:.0} s{warming}  {} users  {} requests  {:.0} tok/s  P95 {:.0} ms  {} waiting  {}",
+        pulse.at.as_seconds(),
+        pulse.of.as_seconds(),
+        pulse.users,
+        pulse.served,
+        pulse.tokens_per_second,
+        pulse.p95_ms,
+        pulse.queued,
+        fill.collect::<Vec<_>>().join("  ")
+    )
+}
+
+/// What is written before a benchmark.
+pub(crate) fn filling_line(what: &str, bytes: u64) -> String {
+    format!("writing {what}: {:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
 }
 
 impl BenchWatch for Live {
     fn filling(&mut self, what: &str, bytes: u64) {
-        let line = format!("writing {what}: {:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
-        self.show(line);
+        self.show(filling_line(what, bytes));
     }
 
     fn pulse(&mut self, pulse: &Pulse) {
@@ -91,4 +108,8 @@ impl Drop for Live {
             bar.finish_and_clear();
         }
     }
+}
+
+fn resting(pause: Duration) -> String {
+    format!("cooling down for {:.0} s", pause.as_secs_f64())
 }

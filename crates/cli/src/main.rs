@@ -9,6 +9,7 @@ mod limits;
 mod live;
 mod output;
 mod progress;
+mod suite_live;
 
 use std::process::ExitCode;
 

@@ -24,12 +24,17 @@ pub(crate) fn complain(text: &str) {
 
 /// The file a report goes to: `given`, a timestamped name inside it if it is a directory, or that name here.
 pub(crate) fn report_path(given: Option<&Path>, kind: &str) -> PathBuf {
-    let stamped = || format!("{kind}_{}.json", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"));
+    let stamped = || stamped(kind) + ".json";
     match given {
         None => PathBuf::from(stamped()),
         Some(path) if path.is_dir() => path.join(stamped()),
         Some(path) => path.to_owned(),
     }
+}
+
+/// A name with the time.
+pub(crate) fn stamped(kind: &str) -> String {
+    format!("{kind}_{}", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"))
 }
 
 /// Refuses output that would overwrite the input or other output.

@@ -164,8 +164,8 @@ impl Spread {
         }
     }
 
-    /// What one run with the values of all `parts` would have said: percentiles of the union, exact as long as
-    /// every part has its values and there are not too many of them, otherwise by buckets.
+    /// What one run with the values of all `parts` would have said: percentiles of the union, exact as long
+    /// as every part has its values and there are not too many of them, otherwise by buckets.
     pub fn merged<'s>(parts: impl IntoIterator<Item = &'s Self>) -> Self {
         let parts: Vec<&Self> = parts.into_iter().collect();
         let buckets = Buckets::union(parts.iter().map(|part| &part.buckets));

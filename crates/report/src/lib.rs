@@ -1,7 +1,7 @@
 //! Events become numbers, numbers become text.
 //!
 //! `collectors` receive the events of a run; `statistics`, `histogram` and `latencies` reduce them;
-//! `summary`, `attribution` and `storage` name them; `render` writes them.
+//! `summary`, `attribution`, `storage` and `suite` name them; `render` writes them.
 #![forbid(unsafe_code)]
 
 mod attribution;
@@ -12,6 +12,7 @@ mod latencies;
 pub mod render;
 mod statistics;
 pub mod storage;
+pub mod suite;
 mod summary;
 
 pub use attribution::{Attribution, WorkerShare};

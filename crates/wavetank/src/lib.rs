@@ -25,9 +25,10 @@ mod verdict;
 
 pub use args::ReplayArgs;
 pub use bench::{
-    AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, DatasetPlan, Dtype, GenerationMode, GpuTier,
-    Merged, Missing, ModelPlan, PlayArgs, Rank, ReadPolicy, Teller, Tokenizer, bench, bench_models, choice,
-    memory_table, merge, play_log, run_parameters,
+    AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, Checked, DatasetPlan, Dtype, Finding,
+    GenerationMode, GpuTier, Merged, Missing, ModelPlan, News, Package, PlayArgs, Rank, ReadPolicy,
+    SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission, Teller, Tokenizer, TrialCount, TrialsPlan,
+    bench, bench_models, check_package, choice, memory_table, merge, play_log, run_parameters, suite,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};

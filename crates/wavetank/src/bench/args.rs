@@ -9,6 +9,8 @@ use wavetank_bench::{Load, ScaleMode};
 use wavetank_cache::{Promotion, WritePolicy};
 use wavetank_report::storage::Profile;
 
+use super::trials::TrialCount;
+
 /// The flags of `wavetank bench` that make the plan, by their names; `None` and `false` were not typed.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(
@@ -83,8 +85,11 @@ pub struct BenchArgs {
     pub pass_hit_rate: Option<f64>,
     pub pass_read_gbps: Option<f64>,
     pub pass_write_gbps: Option<f64>,
-    pub trials: Option<u32>,
+    pub trials: Option<TrialCount>,
     pub trials_ci: Option<f64>,
+    pub trials_max: Option<u32>,
+    pub cooldown: Option<f64>,
+    pub drop_page_cache: bool,
     pub strict: bool,
     pub rank: Option<u32>,
     pub ranks: Option<u32>,

@@ -69,8 +69,7 @@ impl<'a> Draft<'a> {
         let model = self.model();
         let generation_mode = args.generation_mode.unwrap_or_default();
         let criteria = self.criteria();
-        let trials = self.findings.count("--trials", args.trials.unwrap_or(1).into(), 1, 1000) as u32;
-        let trials_ci = self.trials_ci();
+        let trials = self.trials();
         let memory = self.memory();
         let (feed, dataset) = self.feed();
         let (tiers, temporary_cache) = self.tiers(memory);
@@ -100,7 +99,6 @@ impl<'a> Draft<'a> {
             profile: args.performance_profile.unwrap_or_default(),
             criteria,
             trials,
-            trials_ci,
             strict: args.strict,
             temporary_cache,
             rank: self.rank,
@@ -112,19 +110,6 @@ impl<'a> Draft<'a> {
             validation_trace: args.validation_trace.clone(),
             warnings: std::mem::take(&mut self.warnings),
         })
-    }
-
-    /// Ranks do not know of each other, so none of them may end its trials before the others.
-    fn trials_ci(&mut self) -> f64 {
-        let typed = self.args.trials_ci;
-        let percent = self.findings.within("--trials-ci", typed.unwrap_or(2.0), 0.0, 100.0);
-        if self.rank.is_none() {
-            return percent;
-        }
-        if typed.is_some_and(|percent| percent > 0.0) {
-            self.warn("--trials-ci has no effect: every rank runs as many trials as the others");
-        }
-        0.0
     }
 
     fn refuse_later(&mut self) {

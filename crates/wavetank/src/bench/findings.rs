@@ -45,6 +45,20 @@ impl Findings {
         value.clamp(least, most)
     }
 
+    /// Whether nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Takes what others found and is not known yet.
+    pub(super) fn absorb(&mut self, others: Self) {
+        for line in others.lines {
+            if !self.lines.contains(&line) {
+                self.lines.push(line);
+            }
+        }
+    }
+
     /// The error that says all of it, unless nothing was found.
     pub(super) fn into_result(self, heading: &str) -> Result<()> {
         Error::of_all(ErrorKind::Usage, heading, &self.lines).map_or(Ok(()), Err)

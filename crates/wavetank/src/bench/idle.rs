@@ -12,6 +12,7 @@ use super::args::GpuTier;
 use super::draft::Draft;
 use super::feed::SHAREGPT;
 use super::plan::DatasetPlan;
+use super::trials::TrialCount;
 
 /// Whether a flag was typed for nothing, the flag, and why.
 type Row = (bool, &'static str, &'static str);
@@ -127,6 +128,8 @@ impl Draft<'_> {
         let by_latency = "--performance-profile is latency";
         let by_throughput = "--performance-profile is throughput";
         let prefills = run.role == Role::Prefill;
+        let counted = args.trials != Some(TrialCount::Auto);
+        let alone = matches!(args.trials, None | Some(TrialCount::Number(1)));
         vec![
             (args.autoscaler_mode.is_some() && !scales, "--autoscaler-mode", fixed),
             (args.target_saturation.is_some() && !scales, "--target-saturation", fixed),
@@ -153,7 +156,10 @@ impl Draft<'_> {
                 "--read-policy",
                 "--prefill-only reads no entry of its own",
             ),
-            (args.trials_ci.is_some() && args.trials.unwrap_or(1) == 1, "--trials-ci", "there is one trial"),
+            (args.trials_ci.is_some() && counted, "--trials-ci", "--trials is not auto"),
+            (args.trials_max.is_some() && counted, "--trials-max", "--trials is not auto"),
+            (args.cooldown.is_some() && alone, "--cooldown", "there is one trial"),
+            (args.drop_page_cache && self.is_logged(), "--drop-page-cache", "--io-trace-log moves no bytes"),
         ]
     }
 }

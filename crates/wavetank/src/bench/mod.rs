@@ -3,7 +3,7 @@
 //! `args` is what was typed, `config` the YAML file, `model` the models; `draft` and the files it names put
 //! them together and collect everything that is wrong; [`BenchPlan`] is the result, the same for a benchmark
 //! that is run again. `run` takes it to a report: `dataset` reads recordings, `trials` compares runs, `warn`
-//! says what to know before using the numbers.
+//! says what to know before using the numbers. `suite` makes and runs many of them for one machine.
 
 mod args;
 mod check;
@@ -12,11 +12,13 @@ mod dataset;
 mod draft;
 mod feed;
 mod findings;
+mod finished;
 mod idle;
 mod iolog;
 mod machine;
 mod merge;
 mod model;
+mod package;
 mod place;
 mod plan;
 mod play;
@@ -25,6 +27,8 @@ mod run;
 mod share;
 mod sheet;
 mod stamp;
+mod submission;
+pub mod suite;
 #[cfg(test)]
 mod testing;
 mod tiers;
@@ -33,11 +37,15 @@ mod validation;
 mod warn;
 
 pub use args::{BenchArgs, GenerationMode, GpuTier, ReadPolicy, Tokenizer, choice};
+pub use finished::Benched;
 pub use merge::{Merged, Missing, merge};
 pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
+pub use package::{Checked, Finding, Package, check_package};
 pub use plan::{BenchPlan, DatasetPlan};
 pub use play::{PlayArgs, play_log};
 pub use rank::{Rank, Teller};
-pub use run::{BenchObserver, Benched, bench};
+pub use run::{BenchObserver, News, bench};
 pub use sheet::run_parameters;
+pub use submission::{SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission};
+pub use trials::{TrialCount, TrialsPlan};

@@ -14,6 +14,7 @@ use super::findings::Findings;
 use super::machine::Machine;
 use super::model::ModelPlan;
 use super::rank::Rank;
+use super::trials::TrialsPlan;
 
 /// A storage benchmark with what its report needs to know. It is part of every report and can be run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,10 +32,8 @@ pub struct BenchPlan {
     pub profile: Profile,
     /// What is good enough.
     pub criteria: Criteria,
-    /// How often it is run, at most.
-    pub trials: u32,
-    /// Trials end when the confidence interval of the median is this tight, in percent of it; 0 is never.
-    pub trials_ci: f64,
+    /// How often it is run.
+    pub trials: TrialsPlan,
     /// Whether a failed assessment is a failure of the command.
     pub strict: bool,
     /// Whether the cache directory is made for the run and removed after it. The storage tier's location is
@@ -92,14 +91,20 @@ impl BenchPlan {
 
     /// The same on any machine.
     pub(super) fn on(machine: &Machine, args: &BenchArgs) -> Result<Self> {
+        let (plan, findings) = Self::try_on(machine, args);
+        findings.into_result(HEADING)?;
+        Ok(plan.expect("a plan without findings is complete"))
+    }
+
+    /// The same with what is wrong apart, for who makes several; a plan is only good without findings.
+    pub(super) fn try_on(machine: &Machine, args: &BenchArgs) -> (Option<Self>, Findings) {
         let mut draft = Draft::new(machine, args);
         let plan = draft.plan();
-        draft.findings.into_result(HEADING)?;
-        let plan = plan.expect("a plan without findings is complete");
-        let mut findings = Findings::default();
-        check::plan(&plan, &mut findings);
-        findings.into_result(HEADING)?;
-        Ok(plan)
+        let mut findings = draft.findings;
+        if let Some(plan) = plan.as_ref().filter(|_| findings.is_empty()) {
+            check::plan(plan, &mut findings);
+        }
+        (plan, findings)
     }
 
     /// Whether entries have bytes: not where operations are only logged.

@@ -27,7 +27,7 @@ pub fn run_parameters(plan: &BenchPlan) -> Vec<(String, Value)> {
         ("Autoscaling", json!(run.scaling.map(|scaling| scaling.mode))),
         ("IO Threads", json!(run.io_threads)),
         ("IO Depth", json!(run.io_depth)),
-        ("Trials", json!(plan.trials)),
+        ("Trials", json!(plan.trials.most)),
         ("Seed", json!(plan.seed())),
         ("wavetank Version", json!(plan.wavetank_version)),
     ]

@@ -14,6 +14,7 @@ use wavetank_model::{Nanos, TierRole};
 use super::*;
 use crate::bench::args::{GpuTier, ReadPolicy};
 use crate::bench::testing::{with_gpu, without_gpu};
+use crate::bench::trials::TrialCount;
 
 const GIB: u64 = 1 << 30;
 
@@ -131,7 +132,7 @@ fn everything_wrong_is_said_at_once() {
         decode_only: true,
         enable_latency_tracing: true,
         validation_trace: Some(PathBuf::from("missing.json")),
-        trials: Some(0),
+        trials: Some(TrialCount::Number(0)),
         pass_hit_rate: Some(2.0),
         ..BenchArgs::default()
     };
@@ -263,6 +264,8 @@ fn what_has_no_effect_is_said() {
         write_policy: Some(WritePolicy::Through),
         keep_cache: true,
         trials_ci: Some(3.0),
+        trials_max: Some(9),
+        cooldown: Some(1.0),
         ..small()
     };
     assert_snapshot!(plan(&args).warnings.join("\n"));

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use wavetank::{
-    BenchArgs, BenchLoad, GenerationMode, GpuTier, Promotion, ReadPolicy, ScaleMode, Tokenizer, WritePolicy,
-    choice,
+    BenchArgs, BenchLoad, GenerationMode, GpuTier, Promotion, ReadPolicy, ScaleMode, Tokenizer, TrialCount,
+    WritePolicy, choice,
 };
 use wavetank_report::storage::Profile;
 
@@ -59,13 +59,24 @@ struct RunFlags {
     /// End when so many requests were served; 0 is no limit [default: 0].
     #[arg(long, value_name = "N")]
     max_requests: Option<u64>,
-    /// Run it so often and report median and spread [default: 1].
-    #[arg(long, value_name = "N")]
-    trials: Option<u32>,
-    /// End trials early when the confidence interval is this tight; 0 is never
-    /// [default: 2].
+    /// Run it so often and report median and spread; auto goes on until the trials agree
+    /// [default: 1].
+    #[arg(long, value_name = "N|auto")]
+    trials: Option<TrialCount>,
+    /// auto ends when half the 95 % confidence interval of the primary metric is within
+    /// this part of its mean [default: 5].
     #[arg(long, value_name = "PERCENT")]
     trials_ci: Option<f64>,
+    /// auto ends after so many at the latest [default: 20].
+    #[arg(long, value_name = "N")]
+    trials_max: Option<u32>,
+    /// Pause between two trials [default: 0].
+    #[arg(long, value_name = "SECONDS")]
+    cooldown: Option<f64>,
+    /// Empty the kernel's page cache before each trial, all over the machine; takes the
+    /// superuser.
+    #[arg(long)]
+    drop_page_cache: bool,
     /// Exit with 1 when the assessment fails.
     #[arg(long)]
     strict: bool,
@@ -351,6 +362,9 @@ impl RunFlags {
         args.max_requests = self.max_requests;
         args.trials = self.trials;
         args.trials_ci = self.trials_ci;
+        args.trials_max = self.trials_max;
+        args.cooldown = self.cooldown;
+        args.drop_page_cache = self.drop_page_cache;
         args.strict = self.strict;
         args.rank = self.rank;
         args.ranks = self.ranks;

@@ -1,9 +1,11 @@
 //! `wavetank bench`: real bytes through the tiers of a KV cache, under simulated LLM users; and what is done
 //! with many such runs.
 
+mod check;
 mod flags;
 mod merge;
 mod run;
+mod suite;
 
 use std::process::ExitCode;
 
@@ -16,19 +18,24 @@ pub(crate) struct Flags {
     #[command(subcommand)]
     many: Option<Many>,
     #[command(flatten)]
-    one: run::RunFlags,
+    one: run::OneFlags,
 }
 
 /// What is done with many benchmarks.
 #[derive(Subcommand)]
 enum Many {
+    /// Check a package that is to be submitted to MLPerf Storage.
+    Check(check::CheckFlags),
     /// Make one report of those that the ranks of a benchmark wrote.
     Merge(merge::Flags),
+    Suite(Box<suite::SuiteFlags>),
 }
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.many {
         None => run::run(flags.one),
+        Some(Many::Check(flags)) => check::run(&flags),
         Some(Many::Merge(flags)) => merge::run(&flags),
+        Some(Many::Suite(flags)) => suite::run(*flags),
     }
 }

@@ -16,15 +16,15 @@ use crate::{limits, output};
 
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
-pub(super) struct RunFlags {
+pub(super) struct OneFlags {
     #[command(flatten)]
     what: BenchFlags,
     #[command(flatten)]
     out: BenchOutputFlags,
 }
 
-pub(super) fn run(flags: RunFlags) -> Result<ExitCode> {
-    let RunFlags { what, out } = flags;
+pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
+    let OneFlags { what, out } = flags;
     let mut typed: BenchArgs = what.into();
     let log = typed.io_trace_log.clone();
     let plan = match &out.plan {
@@ -53,12 +53,8 @@ pub(super) fn run(flags: RunFlags) -> Result<ExitCode> {
     // One line that is written over is enough for all ranks.
     let is_quiet = out.is_quiet() || plan.rank.is_some_and(|rank| rank.number > 0);
     let mut live = Live::start(is_quiet, plan.trials);
-    let trial = live.trials();
-    let observer = BenchObserver {
-        watch: &mut live,
-        stop: &stop.raised,
-        trial: &mut |number| trial.store(number, Ordering::Relaxed),
-    };
+    let mut news = live.news();
+    let observer = BenchObserver { watch: &mut live, stop: &stop.raised, news: &mut news };
     let benched = bench(&plan, observer, files.log.as_deref())?;
     drop(live);
     // What was measured is said before anything can go wrong with files.
@@ -158,16 +154,24 @@ fn scaling(benched: &Benched) -> String {
 fn trials(benched: &Benched) -> String {
     let trials = &benched.report["trials"];
     let (run, agreement) = (trials["run"].as_u64().unwrap_or(1), &trials["agreement"]);
+    let advice = trials["advice"].as_str().map_or(String::new(), |advice| format!("; {advice}"));
     if run < 2 {
-        return String::new();
+        return if benched.report["summary"]["clock"] == "wall" {
+            format!("Trials: {}\n", advice.trim_start_matches("; "))
+        } else {
+            String::new()
+        };
     }
     let number = |key: &str| agreement[key].as_f64().unwrap_or(0.0);
     format!(
-        "Trials: {run}, {} median {:.2}, MAD {:.2}, CV {:.1} %, 95 % confidence ±{:.1} %: {}\n",
+        "Trials: {run}, {} median {:.2}, MAD {:.2}, CV {:.1} %, P95 {:.2}, P99 {:.2}, 95 % confidence \
+         ±{:.1} %: {}{advice}\n",
         trials["metric"].as_str().unwrap_or_default(),
         number("median"),
         number("mad"),
         number("cv") * 100.0,
+        number("p95"),
+        number("p99"),
         number("ci95_percent"),
         agreement["verdict"].as_str().unwrap_or_default(),
     )

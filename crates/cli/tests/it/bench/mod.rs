@@ -10,6 +10,7 @@ mod modes;
 mod outputs;
 mod recordings;
 mod scaling;
+mod trials;
 mod trouble;
 
 use std::fmt::Write as _;

@@ -158,27 +158,3 @@ fn a_recorded_hit_rate_is_compared() {
     assert_eq!(number(validation, "/comparison/cache_hit_rate/benchmark"), rate);
     assert_eq!(recorded((rate * 100.0).round() as usize)["validation"]["passed"], true);
 }
-
-#[test]
-fn trials_are_compared() {
-    let stand = Stand::new();
-    let line = FEW.replace("--max-requests 30", "--max-requests 10");
-    let run = stand.run(
-        &format!("{SMALL} {line} --trials 3 --trials-ci 0 --output r.json").replace("--duration 1 ", ""),
-    );
-    assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let told = run.stdout.lines().find(|line| line.starts_with("Trials: 3, "));
-    assert!(told.is_some_and(|line| line.contains("median") && line.contains("CV")), "{}", run.stdout);
-    let report = stand.sandbox.report("r.json").json();
-    let trials = &report["trials"];
-    assert_eq!((&trials["asked_for"], &trials["run"]), (&3.into(), &3.into()));
-    let rows = list(trials, "/trials");
-    assert!(rows.len() == 3 && rows.iter().all(|row| row["requests_completed"] == 10), "{trials:#}");
-    let mut values: Vec<f64> = rows.iter().map(|row| number(row, "/primary_metric")).collect();
-    values.sort_by(f64::total_cmp);
-    assert_eq!(number(trials, "/agreement/median"), values[1]);
-    let reported = trials["reported"].as_u64().expect("a trial") as usize;
-    assert_eq!(number(&rows[reported - 1], "/primary_metric"), values[1], "the median trial is reported");
-    assert_eq!(number(&report, "/summary/primary_metric/value"), values[1]);
-    stand.is_clean("trials");
-}

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use rust_xlsxwriter::{Workbook, Worksheet, XlsxError};
 use serde_json::Value;
+
+use crate::render::workbook::{self, Field, Rows, lines, plain};
 
 /// The columns of the product text, and where their values are. All other numbers follow under their own
 /// names.
@@ -20,15 +21,29 @@ const COLUMNS: &[(&str, &str)] = &[
 ];
 const QOS: &str = "qos_metrics";
 
-/// A column or a line: what it is called, and its value.
-type Field = (String, Value);
-
 /// The report as a workbook: the summary in one row, then parameters, metrics and classes on their own.
 /// `parameters` are those of the run under the names that their columns get.
 pub fn xlsx(report: &Value, parameters: &[Field], out: &mut dyn Write) -> io::Result<()> {
-    let bytes = workbook(report, parameters).map_err(io::Error::other)?;
-    out.write_all(&bytes)?;
-    out.flush()
+    let (names, values) = summary_row(report, parameters).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
+    let sheets = vec![
+        ("Summary", vec![names.into_iter().map(Value::from).collect(), values]),
+        ("Run Parameters", lines(["Parameter", "Value"], parameters.to_vec())),
+        ("Performance Metrics", lines(["Metric", "Value"], metrics(report))),
+        ("QoS Metrics", classes(&report["summary"][QOS])),
+    ];
+    workbook::write(sheets, out)
+}
+
+/// The same on one sheet, below each other.
+pub(in crate::render) fn whole(report: &Value, parameters: &[Field]) -> Rows {
+    let blank = || [Vec::new()];
+    lines(["Parameter", "Value"], parameters.to_vec())
+        .into_iter()
+        .chain(blank())
+        .chain(lines(["Metric", "Value"], metrics(report)))
+        .chain(blank())
+        .chain(classes(&report["summary"][QOS]))
+        .collect()
 }
 
 /// The summary in one row, below the names of its columns.
@@ -40,43 +55,8 @@ pub fn csv(report: &Value, parameters: &[Field], out: &mut dyn Write) -> io::Res
     out.flush()
 }
 
-fn workbook(report: &Value, parameters: &[Field]) -> Result<Vec<u8>, XlsxError> {
-    let mut workbook = Workbook::new();
-    let mut sheet = |name: &str, rows: Vec<Vec<Value>>| -> Result<(), XlsxError> {
-        let sheet = workbook.add_worksheet();
-        sheet.set_name(name)?;
-        for (row, cells) in (0..).zip(rows) {
-            write_row(sheet, row, &cells)?;
-        }
-        Ok(())
-    };
-    let (names, values) = summary_row(report, parameters).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
-    sheet("Summary", vec![names.into_iter().map(Value::from).collect(), values])?;
-    sheet("Run Parameters", lines(["Parameter", "Value"], parameters.to_vec()))?;
-    sheet("Performance Metrics", lines(["Metric", "Value"], metrics(report)))?;
-    sheet("QoS Metrics", classes(&report["summary"][QOS]))?;
-    workbook.save_to_buffer()
-}
-
-fn write_row(sheet: &mut Worksheet, row: u32, cells: &[Value]) -> Result<(), XlsxError> {
-    for (column, cell) in (0..).zip(cells) {
-        match cell {
-            Value::Number(number) => sheet.write_number(row, column, number.as_f64().unwrap_or_default())?,
-            Value::Bool(known) => sheet.write_boolean(row, column, *known)?,
-            other => sheet.write_string(row, column, plain(other))?,
-        };
-    }
-    Ok(())
-}
-
-fn lines(heading: [&str; 2], fields: Vec<Field>) -> Vec<Vec<Value>> {
-    let heading = heading.map(Value::from).to_vec();
-    let rows = fields.into_iter().map(|(name, value)| vec![Value::from(name), value]);
-    [heading].into_iter().chain(rows).collect()
-}
-
 /// A line for each class under every name that one of them has.
-fn classes(qos: &Value) -> Vec<Vec<Value>> {
+fn classes(qos: &Value) -> Rows {
     let classes: Vec<(String, Vec<Field>)> =
         qos.as_object().into_iter().flatten().map(|(class, keys)| (class.clone(), scalars(keys))).collect();
     let names: BTreeSet<&String> =
@@ -122,14 +102,6 @@ fn scalars(value: &Value) -> Vec<Field> {
         _ => Vec::new(),
     });
     fields.collect()
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 fn quoted(cell: &str) -> String {

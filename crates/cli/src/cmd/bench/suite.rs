@@ -1,0 +1,207 @@
+//! `wavetank bench suite`: what this machine can do, scenario by scenario.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use clap::Args;
+use wavetank::suite::{Suite, SuiteArgs, SuiteObserver, SuitePlan, lasting, machine, outline};
+use wavetank::{Error, GpuTier, Result, choice};
+use wavetank_report::render;
+use wavetank_report::suite::SuiteSummary;
+
+use crate::interrupt::{INTERRUPTED, Interrupt};
+use crate::suite_live::SuiteLive;
+use crate::{limits, output};
+
+/// Run every scenario that this machine is able to, and compare them.
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub(super) struct SuiteFlags {
+    #[command(flatten)]
+    what: PlanFlags,
+    /// Say what would run and for how long, and run nothing.
+    #[arg(long, conflicts_with = "resume")]
+    dry_run: bool,
+    /// Where results go: a folder of its own [default: wavetank_suite_TIME].
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    output: Option<PathBuf>,
+    /// Go on with the suite in this folder; its plan is complete.
+    #[arg(long, value_name = "DIR")]
+    resume: Option<PathBuf>,
+    /// Say nothing while it runs.
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Args)]
+struct PlanFlags {
+    /// The same as --model.
+    #[arg(value_name = "MODEL", conflicts_with = "model")]
+    model_name: Option<String>,
+    /// Model: a row of `wavetank list models`; submissions and capacity-autoscale have their
+    /// own [default: llama3.1-8b].
+    #[arg(short, long, value_name = "NAME")]
+    model: Option<String>,
+    /// Where entries are stored [default: /mnt/nvme or /mnt/ssd, or a folder for temporary
+    /// files, the first that can be written to and is not in memory].
+    #[arg(short, long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+    /// How long a combination of tiers is measured [default: 120].
+    #[arg(short, long, value_name = "SECONDS")]
+    tier_duration: Option<f64>,
+    /// How long storage is saturated [default: 180].
+    #[arg(short, long, value_name = "SECONDS")]
+    saturation_duration: Option<f64>,
+    /// How long production is measured [default: 180].
+    #[arg(short, long, value_name = "SECONDS")]
+    realistic_duration: Option<f64>,
+    /// How long users are added [default: 300].
+    #[arg(short, long, value_name = "SECONDS")]
+    autoscale_duration: Option<f64>,
+    /// Only these scenarios, by name, separated by commas; `comparison` are the first ten,
+    /// `mlperf` the three of a submission, `all` both [default: comparison; all with --quick].
+    #[arg(short, long, value_name = "LIST", visible_alias = "only")]
+    workloads: Option<String>,
+    /// A usual number of users [default: 50].
+    #[arg(short, long, value_name = "N")]
+    users_baseline: Option<u32>,
+    /// A large one [default: 10 per GiB of main memory, 50 to 300].
+    #[arg(short = 'U', long, value_name = "N")]
+    users_high: Option<u32>,
+    /// Requests retrieve from documents; not in submissions.
+    #[arg(short = 'R', long)]
+    enable_rag: bool,
+    /// So many documents [default: 10].
+    #[arg(short = 'D', long, value_name = "N")]
+    rag_num_docs: Option<u32>,
+    /// Requests, names and contents follow from it; a submission's is 42 [default: 42].
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
+    /// Run every scenario so often [default: 1; a submission at least 3].
+    #[arg(long, value_name = "N")]
+    trials: Option<u32>,
+    /// auto, cuda, sim (a modelled GPU) or off [default: auto: scenarios that need a GPU are
+    /// skipped without one].
+    #[arg(long, value_name = "KIND", value_parser = choice::<GpuTier>)]
+    gpu_tier: Option<GpuTier>,
+    /// What storage may hold; 0 is 95 % of what is free [default: 0].
+    #[arg(long, value_name = "GIB")]
+    storage_capacity_gb: Option<f64>,
+    /// Threads that do I/O [default: a quarter of the cores, 1 to 8].
+    #[arg(long, value_name = "N")]
+    io_threads: Option<u32>,
+    /// Pieces of 1 MiB at devices at a time, per thread [default: 32].
+    #[arg(long, value_name = "N")]
+    io_depth: Option<u32>,
+    /// Seconds per scenario, few users, a small model: shows that everything works.
+    #[arg(long)]
+    quick: bool,
+}
+
+impl From<PlanFlags> for SuiteArgs {
+    fn from(flags: PlanFlags) -> Self {
+        Self {
+            model: flags.model.or(flags.model_name),
+            cache_dir: flags.cache_dir,
+            tier_duration: flags.tier_duration,
+            saturation_duration: flags.saturation_duration,
+            realistic_duration: flags.realistic_duration,
+            autoscale_duration: flags.autoscale_duration,
+            workloads: flags.workloads,
+            users_baseline: flags.users_baseline,
+            users_high: flags.users_high,
+            enable_rag: flags.enable_rag,
+            rag_num_docs: flags.rag_num_docs,
+            seed: flags.seed,
+            trials: flags.trials,
+            gpu_tier: flags.gpu_tier,
+            storage_capacity_gb: flags.storage_capacity_gb,
+            io_threads: flags.io_threads,
+            io_depth: flags.io_depth,
+            quick: flags.quick,
+        }
+    }
+}
+
+pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
+    let SuiteFlags { what, dry_run, output: folder, resume, quiet } = flags;
+    let typed: SuiteArgs = what.into();
+    let mut suite = match resume {
+        Some(folder) => resumed(&typed, &folder)?,
+        None => {
+            let plan = SuitePlan::of(&typed)?;
+            if dry_run {
+                output::say(&outline(&plan))?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Suite::begin(plan, &folder.unwrap_or_else(|| output::stamped("wavetank_suite").into()))?
+        }
+    };
+    let stopped = play(&mut suite, quiet)?;
+    let summary = suite.write_summary()?;
+    output::say(&text(&suite, &summary))?;
+    Ok(exit_code(&suite, &summary, stopped))
+}
+
+fn resumed(typed: &SuiteArgs, folder: &Path) -> Result<Suite> {
+    if *typed != SuiteArgs::default() {
+        return Err(Error::usage("the suite's plan is complete")
+            .at("--resume")
+            .hint("only --quiet can be added; start a suite of its own to change it"));
+    }
+    Suite::resume(folder)
+}
+
+/// Runs what is still to run; whether someone ended it.
+fn play(suite: &mut Suite, quiet: bool) -> Result<bool> {
+    let (count, seconds) = suite.to_run();
+    if count == 0 {
+        return Ok(false);
+    }
+    limits::raise_open_files();
+    let stop = Interrupt::watch()?;
+    stop.loaded.store(true, Ordering::Relaxed);
+    let total = suite.plan().steps.len();
+    let mut live = SuiteLive::start(quiet, total, seconds);
+    live.announce(&announcement(suite, count, seconds));
+    suite.run(SuiteObserver { watch: &mut live, stop: &stop.raised })?;
+    Ok(stop.raised.load(Ordering::Relaxed))
+}
+
+/// How much is to be done, until when.
+fn announcement(suite: &Suite, count: usize, seconds: f64) -> String {
+    let quick = if suite.plan().parameters.quick { " (quick)" } else { "" };
+    let until = jiff::Zoned::now().checked_add(jiff::SignedDuration::from_secs_f64(seconds));
+    let until = until.map(|end| format!(", until {} at the latest", end.strftime("%H:%M")));
+    let plural = if count == 1 { "" } else { "s" };
+    format!(
+        "wavetank bench suite{quick}: {count} scenario{plural}, about {}{}",
+        lasting(seconds),
+        until.unwrap_or_default()
+    )
+}
+
+fn text(suite: &Suite, summary: &SuiteSummary) -> String {
+    let quick = if summary.quick { " (quick)" } else { "" };
+    let partial = if summary.is_complete() { "" } else { " (partial)" };
+    let warnings: String = suite.warnings().iter().map(|warning| format!("Warning: {warning}\n")).collect();
+    let files = suite.folder().display();
+    let saved = format!("Saved reports, summary.json and summary.xlsx to: {files}\n");
+    let table = render::suite::table(summary);
+    format!("wavetank bench suite{quick}{partial}\n{}{table}{warnings}{saved}", machine(suite.plan()))
+}
+
+fn exit_code(suite: &Suite, summary: &SuiteSummary, stopped: bool) -> ExitCode {
+    if summary.is_complete() {
+        return ExitCode::SUCCESS;
+    }
+    let folder = suite.folder().display();
+    let (what, code) = if stopped {
+        ("interrupted", ExitCode::from(INTERRUPTED))
+    } else {
+        ("scenarios failed", ExitCode::FAILURE)
+    };
+    output::complain(&format!("{what}: what is missing is run by: wavetank bench suite --resume {folder}"));
+    code
+}

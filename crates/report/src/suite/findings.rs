@@ -1,0 +1,76 @@
+//! What the scenarios say together, in sentences that carry the numbers they come from.
+
+use super::{Figures, SuiteSummary};
+use crate::render::suite::short;
+
+/// Pairs that differ in one thing: the faster tiers of the first.
+const PAIRS: [(&str, &str); 5] = [
+    ("cpu-only", "storage-only"),
+    ("gpu-only", "storage-only"),
+    ("gpu-cpu", "cpu-only"),
+    ("cpu-storage", "storage-saturation"),
+    ("gpu-cpu-storage", "cpu-storage"),
+];
+
+impl SuiteSummary {
+    /// Everything that follows from the numbers; nothing where scenarios are missing.
+    pub fn findings(&self) -> Vec<String> {
+        let compared: Vec<String> = PAIRS.iter().filter_map(|pair| self.compared(pair)).collect();
+        let ran_once = self.rows.iter().filter_map(|row| row.figures()).all(|row| row.trials.run == 1);
+        let caution = "each ran once: how far two runs of one scenario lie apart is not known; --trials says";
+        let caution = (!compared.is_empty() && ran_once).then(|| caution.to_owned());
+        let drive = self.drive();
+        let scaled = [self.within_target(), self.peak()].into_iter().flatten();
+        compared.into_iter().chain(caution).chain(drive).chain(scaled).collect()
+    }
+
+    /// Two scenarios side by side, if they served the same users.
+    fn compared(&self, (faster, slower): &(&str, &str)) -> Option<String> {
+        let (a, b) = (self.figures(faster)?, self.figures(slower)?);
+        let (ours, theirs) = (a.end_to_end_ms?, b.end_to_end_ms?);
+        if a.users != b.users || a.model != b.model {
+            return None;
+        }
+        Some(format!(
+            "{faster} against {slower}, {} users: end-to-end P95 {} against {} s, {} against {} tok/s",
+            a.users,
+            short(ours.p95 / 1000.0),
+            short(theirs.p95 / 1000.0),
+            short(a.tokens_per_second),
+            short(b.tokens_per_second),
+        ))
+    }
+
+    /// The most that was moved to and from storage.
+    fn drive(&self) -> Option<String> {
+        let most = |rate: fn(&Figures) -> f64| {
+            let rows = self.rows.iter().filter_map(|row| Some((&row.name, rate(row.figures()?))));
+            rows.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, rate)| *rate > 0.0)
+        };
+        let (reader, read) = most(|row| row.storage_read_gbps)?;
+        let (writer, written) = most(|row| row.storage_write_gbps)?;
+        let (read, written) = (short(read), short(written));
+        Some(format!("storage read {read} GiB/s at most ({reader}) and wrote {written} ({writer})"))
+    }
+
+    fn within_target(&self) -> Option<String> {
+        let row = self.figures("autoscale")?;
+        let scaling = row.scaling.as_ref()?;
+        Some(match scaling.users_within_target {
+            Some(users) => format!(
+                "autoscale: {users} users kept within the target, {} were there in the end",
+                scaling.final_users
+            ),
+            None => format!(
+                "autoscale: no number of users kept within the target, from {} at first to {} in the end",
+                row.users, scaling.final_users
+            ),
+        })
+    }
+
+    fn peak(&self) -> Option<String> {
+        let scaling = self.figures("capacity-autoscale")?.scaling.as_ref()?;
+        let (users, tokens) = (scaling.peak_users?, scaling.peak_tokens_per_second?);
+        Some(format!("capacity-autoscale: {} tok/s at most, with {users} users", short(tokens)))
+    }
+}

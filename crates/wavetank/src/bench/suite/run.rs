@@ -1,0 +1,198 @@
+//! A suite from its plan to its results, one scenario after the other. What is done is kept at once; what
+//! fails is kept with the reason, and the next one begins.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use serde_json::Value;
+use wavetank_bench::Watch;
+use wavetank_model::{Error, Result};
+use wavetank_report::suite::Row;
+
+use super::hardware::Place;
+use super::plan::{Ready, SuitePlan, Task, folder_of};
+use super::record::{Folder, Progress, Record};
+use crate::bench::finished::Benched;
+use crate::bench::run::{BenchObserver, News, bench};
+
+/// A suite with its folder.
+pub struct Suite {
+    pub(super) folder: Folder,
+    pub(super) record: Record,
+}
+
+/// What a caller may watch and influence while a suite runs.
+pub struct SuiteObserver<'a> {
+    /// Shows how it goes.
+    pub watch: &'a mut dyn SuiteWatch,
+    /// Raised to end the suite with what it has.
+    pub stop: &'a AtomicBool,
+}
+
+/// Who is told about a suite: what each benchmark does, and when scenarios begin and end.
+pub trait SuiteWatch: Watch + Send {
+    /// A scenario begins.
+    fn begun(&mut self, scenario: Begun<'_>);
+    /// It has ended, and this is what came of it.
+    fn ended(&mut self, row: &Row);
+}
+
+/// A scenario that begins.
+pub struct Begun<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its number among all scenarios, from 1.
+    pub number: usize,
+    /// What is run.
+    pub ready: &'a Ready,
+    /// The number of the trial that runs, from 1; 0 before the first.
+    pub trial: Arc<AtomicU32>,
+}
+
+/// How a scenario ended, and what is to be kept of it.
+struct Ended {
+    progress: Progress,
+    report: Option<(String, Value)>,
+}
+
+impl Suite {
+    /// A suite that has not begun; its results go to `folder`, which is its own.
+    pub fn begin(plan: SuitePlan, folder: &Path) -> Result<Self> {
+        let folder = Folder::create(folder)?;
+        let record = Record::of(plan);
+        folder.keep(&record)?;
+        Ok(Self { folder, record })
+    }
+
+    /// The suite whose results are in `folder`. What failed or was interrupted is run again, and so is what
+    /// has no report any more.
+    pub fn resume(folder: &Path) -> Result<Self> {
+        let folder = Folder(folder.to_owned());
+        let record = folder.record()?;
+        let mut suite = Self { folder, record };
+        for at in 0..suite.record.steps.len() {
+            let lost = match &suite.record.steps[at] {
+                Progress::Done { report } => suite.folder.read_json(report).err(),
+                _ => None,
+            };
+            if let Some(error) = lost {
+                suite.record.notes.push(format!("run again: {error}"));
+                suite.record.steps[at] = Progress::NotRun;
+            }
+        }
+        if suite.left().next().is_some() {
+            suite.record.plan.check_here().map_err(|error| error.within(suite.place()))?;
+        }
+        Ok(suite)
+    }
+
+    /// What it does in all.
+    pub fn plan(&self) -> &SuitePlan {
+        &self.record.plan
+    }
+
+    /// Where its results are.
+    pub fn folder(&self) -> &Path {
+        &self.folder.0
+    }
+
+    fn place(&self) -> String {
+        self.folder.0.display().to_string()
+    }
+
+    /// The numbers (from 0) of the steps that are still to run, and what they are.
+    fn left(&self) -> impl Iterator<Item = (usize, &Ready)> {
+        let steps = self.record.plan.steps.iter().zip(&self.record.steps).enumerate();
+        steps.filter_map(|(at, (step, progress))| match (&step.task, progress) {
+            (Task::Skip { .. }, _) | (_, Progress::Done { .. }) => None,
+            (Task::Run(ready), _) => Some((at, ready.as_ref())),
+        })
+    }
+
+    /// How many scenarios are still to run, and for how long at most, about.
+    pub fn to_run(&self) -> (usize, f64) {
+        self.left().fold((0, 0.0), |(count, seconds), (_, ready)| (count + 1, seconds + ready.seconds))
+    }
+
+    /// Runs what is still to run, until someone ends it. Nothing of ours stays in the cache directory.
+    pub fn run(&mut self, observer: SuiteObserver<'_>) -> Result<()> {
+        let SuiteObserver { watch, stop } = observer;
+        let _made = Made(self.record.plan.hardware.place.clone());
+        let left: Vec<usize> = self.left().map(|(at, _)| at).collect();
+        for at in left {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.run_step(at, watch, stop)?;
+            watch.ended(&self.row(at)?);
+        }
+        Ok(())
+    }
+
+    fn run_step(&mut self, at: usize, watch: &mut dyn SuiteWatch, stop: &AtomicBool) -> Result<()> {
+        let step = &self.record.plan.steps[at];
+        let Task::Run(ready) = &step.task else { unreachable!("what is skipped is not left to run") };
+        let trial = Arc::new(AtomicU32::new(0));
+        let (name, number) = (step.name.as_str(), at + 1);
+        watch.begun(Begun { name, number, ready, trial: Arc::clone(&trial) });
+        let mut news = |news| {
+            if let News::Trial(number) = news {
+                trial.store(number, Ordering::Relaxed);
+            }
+        };
+        let observer = BenchObserver { watch, stop, news: &mut news };
+        let benched = bench(&ready.plan, observer, None);
+        let leftover = remove_own(&folder_of(&self.record.plan.hardware.place.directory, name));
+        let Ended { progress, report } = ended(&format!("{number:02}-{name}"), benched);
+        let kept = report.map_or(Ok(()), |(file, report)| self.folder.write_json(&file, &report));
+        self.record.steps[at] = match kept {
+            Ok(()) => progress,
+            Err(error) => failed(&error),
+        };
+        self.record.notes.extend(leftover);
+        self.folder.keep(&self.record)
+    }
+}
+
+/// What becomes of a benchmark whose files are called `stem`.
+fn ended(stem: &str, benched: Result<Benched>) -> Ended {
+    let benched = match benched {
+        Ok(benched) => benched,
+        Err(error) => return Ended { progress: failed(&error), report: None },
+    };
+    let Benched { report, failure, interrupted, .. } = benched;
+    let is_whole = !interrupted && failure.is_none();
+    let file = if is_whole { format!("{stem}.json") } else { format!("{stem}.partial.json") };
+    let progress = match failure {
+        Some(why) => Progress::Failed { why, partial: Some(file.clone()) },
+        None if interrupted => Progress::Interrupted { partial: Some(file.clone()) },
+        None => Progress::Done { report: file.clone() },
+    };
+    Ended { progress, report: Some((file, report)) }
+}
+
+/// In one line, for a table.
+fn failed(error: &Error) -> Progress {
+    Progress::Failed { why: error.to_string().replace('\n', " — "), partial: None }
+}
+
+/// Removes a directory of ours, which is empty after a benchmark; what is not is said.
+fn remove_own(folder: &Path) -> Option<String> {
+    match fs::remove_dir(folder) {
+        Err(error) if folder.exists() => Some(format!("cannot remove {}: {error}", folder.display())),
+        _ => None,
+    }
+}
+
+/// Directories that were made for a suite, gone when it is dropped unless someone else uses them.
+struct Made(Place);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for folder in &self.0.made {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
