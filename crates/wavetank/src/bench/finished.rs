@@ -9,9 +9,8 @@ use wavetank_report::{Spread, StorageSummary};
 
 use super::dataset::Dataset;
 use super::plan::BenchPlan;
-use super::rank;
 use super::run::{Trial, Trials};
-use super::share::{Share, SharedTrial, Span};
+use super::share::Share;
 use super::validation::Validation;
 use super::{trials, warn};
 
@@ -42,10 +41,10 @@ impl Benched {
 }
 
 /// A number of one trial: its key, and where it comes from.
-type Number = (&'static str, fn(&StorageSummary) -> f64);
+pub(super) type Number = (&'static str, fn(&StorageSummary) -> f64);
 
 /// What trials are compared by besides their primary metric.
-const NUMBERS: &[Number] = &[
+pub(super) const NUMBERS: &[Number] = &[
     ("avg_throughput_tokens_per_sec", |run| run.metric(MetricName::WallClock).value),
     ("tier_storage_read_bandwidth_gbps", |run| run.bandwidth(TierRole::Storage).read_gbps),
     ("tier_storage_write_bandwidth_gbps", |run| run.bandwidth(TierRole::Storage).write_gbps),
@@ -89,7 +88,8 @@ impl Finished<'_> {
         warnings.extend(self.warnings_of_trials(chosen));
         let mut report = self.json(chosen, &warnings);
         report.insert("trials".to_owned(), self.trials_json(chosen));
-        report.extend(self.share(chosen).map(|share| ("rank".to_owned(), json!(share))));
+        let share = self.plan.rank.map(|rank| Share::of(rank, self.plan, &self.trials));
+        report.extend(share.map(|share| ("rank".to_owned(), json!(share))));
         let alone = |at: usize| {
             let mut report = self.json(at, &self.warnings(at));
             report.insert("trial".to_owned(), json!({ "number": at + 1, "of": self.trials.all.len() }));
@@ -178,26 +178,6 @@ impl Finished<'_> {
         report
     }
 
-    /// What is merged with the reports of the other ranks, if there are any.
-    fn share(&self, chosen: usize) -> Option<Share> {
-        let trial = |trial: &Trial| SharedTrial {
-            ended: ended(&trial.outcome.ended).0,
-            partial: ended(&trial.outcome.ended).1,
-            kernel: warn::kernel(self.plan, &trial.summary, &trial.outcome),
-            lost_events: trial.outcome.lost_events,
-            run_seconds: trial.outcome.wall_seconds,
-            cpu_seconds: trial.outcome.cpu_seconds,
-            summary: trial.summary.clone(),
-        };
-        Some(Share {
-            rank: self.plan.rank?,
-            host: rank::host(),
-            seed: self.plan.seed(),
-            window: Span::of(&self.trials.all[chosen].summary),
-            trials: self.trials.all.iter().map(trial).collect(),
-        })
-    }
-
     /// Latencies of all trials that are compared, as if they were one run.
     fn pooled(&self) -> Value {
         let union = |spread: fn(&StorageSummary) -> Spread| {
@@ -255,7 +235,7 @@ fn page_cache(dropped: Option<&Result<(), String>>) -> Value {
     }
 }
 
-fn ended(ended: &Ended) -> (Value, bool) {
+pub(super) fn ended(ended: &Ended) -> (Value, bool) {
     match ended {
         Ended::Duration => (json!("duration"), false),
         Ended::Drained => (json!("drained"), false),

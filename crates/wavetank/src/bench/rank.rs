@@ -10,6 +10,8 @@ use wavetank_store::backend::Location;
 use wavetank_store::backends;
 
 use super::args::BenchArgs;
+use super::check;
+use super::findings::Findings;
 use super::plan::BenchPlan;
 
 /// One of the processes of a benchmark.
@@ -181,16 +183,18 @@ impl BenchPlan {
         if rank.is_none() && args.ranks.is_none() {
             return Ok(self);
         }
-        if let (None, Some(rank)) = (self.rank, rank) {
-            self.trials.until_ci_percent = None;
-            if self.storage_capacity_gb == 0.0 {
-                let storage = self.run.tiers.iter_mut().filter(|tier| tier.role == TierRole::Storage);
-                storage.for_each(|tier| {
-                    tier.capacity_bytes = tier.capacity_bytes.map(|bytes| bytes / u64::from(rank.of));
-                });
-            }
+        if let (None, Some(rank)) = (self.rank, rank)
+            && self.storage_capacity_gb == 0.0
+        {
+            let storage = self.run.tiers.iter_mut().filter(|tier| tier.role == TierRole::Storage);
+            storage.for_each(|tier| {
+                tier.capacity_bytes = tier.capacity_bytes.map(|bytes| bytes / u64::from(rank.of));
+            });
         }
         self.rank = rank;
+        let mut findings = Findings::default();
+        check::rank(&self, &mut findings);
+        findings.into_result("the plan cannot be run")?;
         Ok(self)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wavetank_bench::{Ended, Feed, Harness, Observer, Outcome, Time, Watch};
 use wavetank_model::{Error, Result, TierRole};
-use wavetank_report::storage::{AtEnd, ClassTarget, Clock, GIB, Setting, TierUse};
+use wavetank_report::storage::{AtEnd, ClassTarget, Clock, Setting, TierUse};
 use wavetank_report::{Storage, StorageSummary};
 
 use super::dataset::{self, Dataset};
@@ -213,7 +213,7 @@ fn setting(plan: &BenchPlan) -> Setting {
             p999_ms: target.target_latency_p999_ms,
             p9999_ms: target.target_latency_p9999_ms,
         }),
-        cpu_mem_bytes: (plan.cpu_mem_gb * GIB) as u64,
+        cpu_mem_bytes: (plan.cpu_mem_gb * wavetank_report::storage::GIB) as u64,
         generation_ns_per_token: run.pace.0.0,
         seed: plan.seed(),
         profile: plan.profile,

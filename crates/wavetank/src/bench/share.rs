@@ -5,7 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wavetank_report::StorageSummary;
 
-use super::rank::Rank;
+use super::finished::ended;
+use super::plan::BenchPlan;
+use super::rank::{self, Rank};
+use super::run::{Trial, Trials};
+use super::warn;
 
 /// The `rank` key of a report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +25,19 @@ pub(super) struct Share {
     pub(super) window: Span,
     /// What became of each trial.
     pub(super) trials: Vec<SharedTrial>,
+}
+
+impl Share {
+    /// What one rank did.
+    pub(super) fn of(rank: Rank, plan: &BenchPlan, trials: &Trials) -> Self {
+        Self {
+            rank,
+            host: rank::host(),
+            seed: plan.seed(),
+            window: Span::of(&trials.all[trials.reported()].summary),
+            trials: trials.all.iter().map(|trial| SharedTrial::of(plan, trial)).collect(),
+        }
+    }
 }
 
 /// A span of Unix time.
@@ -54,4 +71,20 @@ pub(super) struct SharedTrial {
     pub(super) cpu_seconds: f64,
     /// Its numbers.
     pub(super) summary: StorageSummary,
+}
+
+impl SharedTrial {
+    fn of(plan: &BenchPlan, trial: &Trial) -> Self {
+        let Trial { summary, outcome, .. } = trial;
+        let (ended, partial) = ended(&outcome.ended);
+        Self {
+            ended,
+            partial,
+            kernel: warn::kernel(plan, summary, outcome),
+            lost_events: outcome.lost_events,
+            run_seconds: outcome.wall_seconds,
+            cpu_seconds: outcome.cpu_seconds,
+            summary: summary.clone(),
+        }
+    }
 }

@@ -26,16 +26,16 @@ pub(crate) struct Flags {
 enum Many {
     /// Check a package that is to be submitted to MLPerf Storage.
     Check(check::CheckFlags),
-    Suite(Box<suite::SuiteFlags>),
     /// Make one report of those that the ranks of a benchmark wrote.
     Merge(merge::Flags),
+    Suite(Box<suite::SuiteFlags>),
 }
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.many {
         None => run::run(flags.one),
         Some(Many::Check(flags)) => check::run(&flags),
-        Some(Many::Suite(flags)) => suite::run(*flags),
         Some(Many::Merge(flags)) => merge::run(&flags),
+        Some(Many::Suite(flags)) => suite::run(*flags),
     }
 }

@@ -9,14 +9,14 @@ mod read;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use wavetank_model::{Error, Result, TierRole};
+use wavetank_model::{Error, Result};
 use wavetank_report::StorageSummary;
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::{MetricName, Mismatch};
+use wavetank_report::storage::Mismatch;
 
 use self::ranks::Overlap;
 use self::read::RankReport;
-use super::finished::SCHEMA_VERSION;
+use super::finished::{NUMBERS, SCHEMA_VERSION};
 use super::plan::BenchPlan;
 use super::share::SharedTrial;
 use super::trials::Agreement;
@@ -88,15 +88,11 @@ impl Trials {
 
     fn json(&self, asked_for: u32) -> Value {
         let row = |summary: &StorageSummary| {
-            let storage = summary.bandwidth(TierRole::Storage);
-            json!({
-                "primary_metric": summary.primary_metric().value,
-                "requests_completed": summary.requests.completed(),
-                "avg_throughput_tokens_per_sec": summary.metric(MetricName::WallClock).value,
-                "tier_storage_read_bandwidth_gbps": storage.read_gbps,
-                "tier_storage_write_bandwidth_gbps": storage.write_gbps,
-                "end_to_end_p95_ms": summary.requests.end_to_end.p95,
-            })
+            let numbers = NUMBERS.iter().map(|(key, value)| ((*key).to_owned(), json!(value(summary))));
+            let mut row: Map<String, Value> = numbers.collect();
+            row.insert("primary_metric".to_owned(), json!(summary.primary_metric().value));
+            row.insert("requests_completed".to_owned(), json!(summary.requests.completed()));
+            row
         };
         json!({
             "asked_for": asked_for,
