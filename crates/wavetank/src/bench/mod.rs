@@ -41,7 +41,7 @@ pub use finished::Benched;
 pub use merge::{Merged, Missing, merge};
 pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
-pub use package::{Checked, Finding, Package, check_package};
+pub use package::{Checked, Finding, Package, Results, check_package, package_name};
 pub use plan::{BenchPlan, DatasetPlan};
 pub use play::{PlayArgs, play_log};
 pub use rank::{Rank, Teller};

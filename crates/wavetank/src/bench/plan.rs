@@ -112,6 +112,12 @@ impl BenchPlan {
         self.run.tiers.iter().any(|tier| tier.options.get("moves").is_none_or(|moves| moves != "no"))
     }
 
+    /// Where entries are stored; the folder for temporary files where one is made for the run.
+    pub fn directory(&self) -> PathBuf {
+        let location = self.run.storage().map(|tier| PathBuf::from(&tier.location));
+        location.filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir)
+    }
+
     /// Reads a plan, or the plan inside a report.
     pub fn read(path: &Path) -> Result<Self> {
         let place = path.display().to_string();

@@ -318,6 +318,10 @@ pub(super) struct BenchOutputFlags {
     /// Write a table too: .xlsx, or .csv.
     #[arg(long, value_name = "FILE")]
     pub(super) xlsx_output: Option<PathBuf>,
+    /// Add the plan, the machine, every trial and checksums to a package that can be
+    /// submitted; see `bench check`.
+    #[arg(long, value_name = "DIR")]
+    pub(super) mlperf: Option<PathBuf>,
     /// Say nothing while it runs.
     #[arg(long)]
     quiet: bool,

@@ -6,7 +6,11 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use serde_json::Value;
-use wavetank::{BenchArgs, BenchObserver, BenchPlan, Benched, Error, Result, bench, run_parameters};
+use wavetank::suite::Hardware;
+use wavetank::{
+    BenchArgs, BenchObserver, BenchPlan, Benched, Error, Package, Result, Results, bench, package_name,
+    run_parameters,
+};
 use wavetank_report::render;
 
 use super::flags::{BenchFlags, BenchOutputFlags};
@@ -47,6 +51,7 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
         .into_iter()
         .flatten()
         .try_for_each(|path| output::try_out(path))?;
+    let package = out.mlperf.as_deref().map(|folder| package(&plan, folder)).transpose()?;
     limits::raise_open_files();
     let stop = Interrupt::watch()?;
     stop.loaded.store(true, Ordering::Relaxed);
@@ -61,7 +66,23 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
     output::say(&summary(&plan, &benched))?;
     write(&plan, &benched.report, (&files.report, files.table.as_deref()))?;
     output::say(&format!("Saved full report to: {}\n", files.report.display()))?;
+    if let Some(mut package) = package {
+        let Benched { report, trial_reports, .. } = &benched;
+        package.add(package_name(&plan), Results { plan: &plan, report, trials: trial_reports })?;
+        package.seal(&Hardware::here(Some(&plan.directory()))?)?;
+        output::say(&format!("Saved package to: {}\n", package.folder().display()))?;
+    }
     Ok(exit_code(&plan, &benched))
+}
+
+/// A package that can take what comes.
+fn package(plan: &BenchPlan, folder: &Path) -> Result<Package> {
+    if plan.rank.is_some() {
+        return Err(Error::usage("is not for a rank alone")
+            .at("--mlperf")
+            .hint("give it to `wavetank bench merge`, which has all ranks"));
+    }
+    Package::open(folder)
 }
 
 /// Where results go; each rank has its own.

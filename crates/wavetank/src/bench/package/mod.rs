@@ -16,9 +16,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wavetank_model::{Error, ErrorKind, Result};
 
-use super::finished::Benched;
 use super::plan::BenchPlan;
 use super::submission::Submission;
 
@@ -54,6 +54,22 @@ struct Listed {
     name: String,
     /// How many trials.
     trials: u32,
+}
+
+/// What goes into a package of one benchmark.
+#[derive(Clone, Copy)]
+pub struct Results<'a> {
+    /// What was run.
+    pub plan: &'a BenchPlan,
+    /// The whole report.
+    pub report: &'a Value,
+    /// The report of each trial alone.
+    pub trials: &'a [Value],
+}
+
+/// What a benchmark is called in a package: the submission that it is, if any.
+pub fn package_name(plan: &BenchPlan) -> &'static str {
+    Submission::of(plan).map_or(OTHER, |one| one.name)
 }
 
 /// A package that benchmarks are added to.
@@ -95,21 +111,26 @@ impl Package {
         Ok(Self { folder: folder.to_owned(), manifest })
     }
 
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Adds a finished benchmark, in the place of one of the same name.
-    pub fn add(&mut self, plan: &BenchPlan, benched: &Benched) -> Result<()> {
-        let name = Submission::of(plan).map_or(OTHER, |one| one.name);
+    pub fn add(&mut self, name: &str, results: Results<'_>) -> Result<()> {
+        let Results { plan, report, trials } = results;
         let folder = self.folder.join(name);
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(|error| Error::io(&folder, error))?;
         }
         fs::create_dir_all(&folder).map_err(|error| Error::io(&folder, error))?;
         write_json(&folder.join(PLAN), plan)?;
-        write_json(&folder.join(REPORT), &benched.report)?;
-        for (number, report) in (1..).zip(&benched.trial_reports) {
+        write_json(&folder.join(REPORT), report)?;
+        for (number, report) in (1..).zip(trials) {
             write_json(&folder.join(trial_file(number)), report)?;
         }
         self.manifest.runs.retain(|listed| listed.name != name);
-        let trials = benched.trial_reports.len() as u32;
+        let trials = trials.len() as u32;
         self.manifest.runs.push(Listed { name: name.to_owned(), trials });
         Ok(())
     }

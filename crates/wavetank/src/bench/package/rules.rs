@@ -90,7 +90,7 @@ fn trials(run: &Run) -> Result<String, String> {
 fn storage(run: &Run) -> Result<String, String> {
     let plan = &run.plan.run;
     let backend = plan.storage().map_or("none", |tier| tier.backend.as_str());
-    if !matches!(backend, "direct" | "buffered" | "object") {
+    if !matches!(backend, "direct" | "buffered") {
         return Err(format!("{backend} is no drive"));
     }
     if plan.time != Time::Wall {

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use wavetank_bench::Unwatched;
 
 use super::*;
 use crate::bench::args::BenchArgs;
+use crate::bench::finished::Benched;
 use crate::bench::run::{BenchObserver, bench};
 use crate::bench::submission::SUBMISSIONS;
 use crate::bench::testing::without_gpu;
@@ -46,6 +47,10 @@ fn submitted(plan: &BenchPlan, benched: &mut Benched) -> BenchPlan {
     whole
 }
 
+fn results<'a>(plan: &'a BenchPlan, benched: &'a Benched) -> Results<'a> {
+    Results { plan, report: &benched.report, trials: &benched.trial_reports }
+}
+
 fn wrong(folder: &Path) -> Vec<String> {
     let findings = check_package(folder).unwrap().findings;
     findings.iter().filter_map(|one| Some(format!("{}: {}", one.rule, one.result.as_ref().err()?))).collect()
@@ -58,7 +63,7 @@ fn a_quick_run_is_no_submission_and_a_whole_one_is() {
     let (plan, mut benched) = quick(&folder);
     let path = folder.path().join("package");
     let mut package = Package::open(&path).unwrap();
-    package.add(&plan, &benched).unwrap();
+    package.add(package_name(&plan), results(&plan, &benched)).unwrap();
     package.seal(&json!({ "cores": 2 })).unwrap();
     let said = wrong(&path);
     assert_eq!(
@@ -71,7 +76,7 @@ fn a_quick_run_is_no_submission_and_a_whole_one_is() {
     let whole = submitted(&plan, &mut benched);
     let path = folder.path().join("whole");
     let mut package = Package::open(&path).unwrap();
-    package.add(&whole, &benched).unwrap();
+    package.add(package_name(&whole), results(&whole, &benched)).unwrap();
     package.seal(&json!({ "cores": 2 })).unwrap();
     let checked = check_package(&path).unwrap();
     assert!(checked.passed(), "{:?}", wrong(&path));
