@@ -56,13 +56,16 @@ impl Live {
     }
 
     fn line(&self, pulse: &Pulse) -> String {
-        let number = self.trial.load(Ordering::Relaxed);
-        let trial = match self.trials {
-            TrialsPlan { most: 1, .. } => String::new(),
-            TrialsPlan { most, until_ci_percent: None, .. } => format!("trial {number}/{most}  "),
-            TrialsPlan { most, .. } => format!("trial {number}, at most {most}  "),
-        };
-        format!("{trial}{}", pulse_line(pulse))
+        format!("{}{}", trial_line(self.trials, self.trial.load(Ordering::Relaxed)), pulse_line(pulse))
+    }
+}
+
+/// Which trial runs; nothing where there is only one.
+pub(crate) fn trial_line(trials: TrialsPlan, number: u32) -> String {
+    match trials {
+        TrialsPlan { most: 1, .. } => String::new(),
+        TrialsPlan { most, until_ci_percent: None, .. } => format!("trial {number}/{most}  "),
+        TrialsPlan { most, .. } => format!("trial {number}, at most {most}  "),
     }
 }
 
@@ -110,6 +113,7 @@ impl Drop for Live {
     }
 }
 
-fn resting(pause: Duration) -> String {
+/// What is done between trials.
+pub(crate) fn resting(pause: Duration) -> String {
     format!("cooling down for {:.0} s", pause.as_secs_f64())
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use wavetank::suite::{Begun, SuiteWatch};
-use wavetank::{BenchWatch, Pulse};
+use wavetank::{BenchWatch, News, Pulse, TrialsPlan};
 use wavetank_report::render::suite::short;
 use wavetank_report::suite::{Row, Status};
 
@@ -32,7 +32,7 @@ struct Now {
     /// Seconds of one trial, and of all.
     trial_seconds: f64,
     seconds: f64,
-    trials: u32,
+    trials: Option<TrialsPlan>,
     trial: Arc<AtomicU32>,
 }
 
@@ -41,7 +41,7 @@ impl SuiteLive {
     pub(crate) fn start(quiet: bool, total: usize, seconds: f64) -> Self {
         let shows = !quiet && std::io::stderr().is_terminal();
         let bar = shows.then(|| {
-            let style = ProgressStyle::with_template("{bar:30} {percent:>3} %, {eta} left  {msg}");
+            let style = ProgressStyle::with_template("{bar:20} {percent:>3} %, {eta} left  {wide_msg}");
             let style = style.expect("the template is well formed");
             ProgressBar::new((seconds * TICKS) as u64).with_style(style)
         });
@@ -77,26 +77,36 @@ impl BenchWatch for SuiteLive {
     }
 
     fn pulse(&mut self, pulse: &Pulse) {
-        let trial = match self.now.trials {
-            1 => String::new(),
-            trials => format!("trial {}/{trials}  ", self.now.trial.load(Ordering::Relaxed)),
-        };
+        let trial =
+            self.now.trials.map(|trials| live::trial_line(trials, self.now.trial.load(Ordering::Relaxed)));
+        let trial = trial.unwrap_or_default();
         self.show(&format!("{trial}{}", live::pulse_line(pulse)), self.earlier() + pulse.at.as_seconds());
     }
 }
 
 impl SuiteWatch for SuiteLive {
     fn begun(&mut self, scenario: Begun<'_>) {
-        let Begun { name, number, ready, trial } = scenario;
-        let trials = ready.plan.trials.most;
+        let Begun { name, number, ready } = scenario;
+        let trials = ready.plan.trials;
         self.now = Now {
             heading: format!("[{number}/{}] {name}", self.total),
-            trial_seconds: ready.seconds / f64::from(trials),
+            trial_seconds: ready.seconds / f64::from(trials.most),
             seconds: ready.seconds,
-            trials,
-            trial,
+            trials: Some(trials),
+            trial: Arc::default(),
         };
         self.show("", 0.0);
+    }
+
+    fn news(&self) -> Box<dyn FnMut(News)> {
+        let (trial, bar, heading) = (Arc::clone(&self.now.trial), self.bar.clone(), self.now.heading.clone());
+        Box::new(move |news| match (news, &bar) {
+            (News::Trial(number), _) => trial.store(number, Ordering::Relaxed),
+            (News::CoolDown(pause), Some(bar)) => {
+                bar.set_message(format!("{heading}  {}", live::resting(pause)))
+            }
+            (News::CoolDown(_), None) => {}
+        })
     }
 
     fn ended(&mut self, row: &Row) {

@@ -6,7 +6,7 @@ use wavetank_sim::{engines, queues, routers, timing};
 use wavetank_store::{backends, wrappers};
 use wavetank_trace::{calls, requests};
 
-use crate::bench::{bench_abouts, bench_models};
+use crate::bench::{bench_abouts, bench_models, suite};
 use crate::{engine_args, router_args, sglang_args};
 
 /// A table of choices by its name.
@@ -82,6 +82,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind { name: "router-args", about: "keys of --router-config", rows: || rows(router_args::KEYS) },
     Kind { name: "routers", about: "--router-mode", rows: || rows(routers::ALL) },
+    Kind { name: "scenarios", about: "--only of bench suite", rows: || rows(suite::SCENARIOS) },
     Kind {
         name: "sglang-args",
         about: "keys of sglang in the engine arguments",

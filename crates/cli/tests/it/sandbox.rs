@@ -168,7 +168,16 @@ impl Running {
 
     /// As Ctrl-C does.
     pub(crate) fn interrupt(&self) {
-        let kill = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        self.signal("-INT");
+    }
+
+    /// As a system that shuts down does.
+    pub(crate) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = Command::new("kill").args([name, &self.child.id().to_string()]).status();
         assert!(kill.expect("kill runs").success());
     }
 }

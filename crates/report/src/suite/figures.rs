@@ -9,6 +9,8 @@ use wavetank_model::{Error, Result};
 pub struct Figures {
     /// Whose KV it was.
     pub model: String,
+    /// Whether its GPU is a model of one.
+    pub modelled_gpu: bool,
     /// Users at the beginning.
     pub users: u64,
     /// How long it was measured.
@@ -118,6 +120,9 @@ pub struct TrialFigures {
     pub verdict: String,
 }
 
+/// The backend of a modelled GPU.
+const MODELLED: &str = "gpu_sim";
+
 impl Figures {
     /// Reads them off a report.
     pub fn of(report: &Value) -> Result<Self> {
@@ -126,6 +131,7 @@ impl Figures {
         let served = |pointer: &str| Ok::<_, Error>((requests > 0).then_some(report.number(pointer)?));
         Ok(Self {
             model: report.text("/plan/model/name")?,
+            modelled_gpu: report.list("/plan/run/tiers")?.iter().any(|tier| tier["backend"] == MODELLED),
             users: report.whole("/plan/run/users")?,
             seconds: report.number("/summary/elapsed_time")?,
             requests,

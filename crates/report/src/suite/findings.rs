@@ -4,7 +4,7 @@ use super::{Figures, SuiteSummary};
 use crate::render::suite::short;
 
 /// Pairs that differ in one thing: the faster tiers of the first.
-const PAIRS: [(&str, &str); 5] = [
+const PAIRS: [Pair; 5] = [
     ("cpu-only", "storage-only"),
     ("gpu-only", "storage-only"),
     ("gpu-cpu", "cpu-only"),
@@ -12,33 +12,42 @@ const PAIRS: [(&str, &str); 5] = [
     ("gpu-cpu-storage", "cpu-storage"),
 ];
 
+/// Names of two scenarios.
+type Pair = (&'static str, &'static str);
+
+/// Two scenarios side by side, if both served anyone.
+fn compared((faster, slower): &Pair, [a, b]: &[&Figures; 2]) -> Option<String> {
+    let (ours, theirs) = (a.end_to_end_ms?, b.end_to_end_ms?);
+    let modelled = if a.modelled_gpu { "; its GPU is modelled" } else { "" };
+    Some(format!(
+        "{faster} against {slower}, {} users: end-to-end P95 {} against {} s, {} against {} tok/s{modelled}",
+        a.users,
+        short(ours.p95 / 1000.0),
+        short(theirs.p95 / 1000.0),
+        short(a.tokens_per_second),
+        short(b.tokens_per_second),
+    ))
+}
+
 impl SuiteSummary {
     /// Everything that follows from the numbers; nothing where scenarios are missing.
     pub fn findings(&self) -> Vec<String> {
-        let compared: Vec<String> = PAIRS.iter().filter_map(|pair| self.compared(pair)).collect();
-        let ran_once = self.rows.iter().filter_map(|row| row.figures()).all(|row| row.trials.run == 1);
-        let caution = "each ran once: how far two runs of one scenario lie apart is not known; --trials says";
+        let pairs = PAIRS.iter().filter_map(|pair| Some((pair, self.pair(pair)?)));
+        let pairs: Vec<(&Pair, [&Figures; 2])> = pairs.collect();
+        let compared: Vec<String> = pairs.iter().filter_map(|(names, both)| compared(names, both)).collect();
+        let ran_once = pairs.iter().flat_map(|(_, both)| both).any(|row| row.trials.run == 1);
+        let caution =
+            "they ran once: how far two runs of one scenario lie apart is not known, --trials 3 says it";
         let caution = (!compared.is_empty() && ran_once).then(|| caution.to_owned());
         let drive = self.drive();
         let scaled = [self.within_target(), self.peak()].into_iter().flatten();
         compared.into_iter().chain(caution).chain(drive).chain(scaled).collect()
     }
 
-    /// Two scenarios side by side, if they served the same users.
-    fn compared(&self, (faster, slower): &(&str, &str)) -> Option<String> {
+    /// Two scenarios, if they had the same users.
+    fn pair(&self, (faster, slower): &Pair) -> Option<[&Figures; 2]> {
         let (a, b) = (self.figures(faster)?, self.figures(slower)?);
-        let (ours, theirs) = (a.end_to_end_ms?, b.end_to_end_ms?);
-        if a.users != b.users || a.model != b.model {
-            return None;
-        }
-        Some(format!(
-            "{faster} against {slower}, {} users: end-to-end P95 {} against {} s, {} against {} tok/s",
-            a.users,
-            short(ours.p95 / 1000.0),
-            short(theirs.p95 / 1000.0),
-            short(a.tokens_per_second),
-            short(b.tokens_per_second),
-        ))
+        (a.users == b.users && a.model == b.model).then_some([a, b])
     }
 
     /// The most that was moved to and from storage.

@@ -173,7 +173,7 @@ fn play(suite: &mut Suite, quiet: bool) -> Result<bool> {
 fn announcement(suite: &Suite, count: usize, seconds: f64) -> String {
     let quick = if suite.plan().parameters.quick { " (quick)" } else { "" };
     let until = jiff::Zoned::now().checked_add(jiff::SignedDuration::from_secs_f64(seconds));
-    let until = until.map(|end| format!(", until {} at the latest", end.strftime("%H:%M")));
+    let until = until.map(|end| format!(", until about {}", end.strftime("%H:%M")));
     let plural = if count == 1 { "" } else { "s" };
     format!(
         "wavetank bench suite{quick}: {count} scenario{plural}, about {}{}",
@@ -204,4 +204,51 @@ fn exit_code(suite: &Suite, summary: &SuiteSummary, stopped: bool) -> ExitCode {
     };
     output::complain(&format!("{what}: what is missing is run by: wavetank bench suite --resume {folder}"));
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use wavetank::{BenchArgs, BenchPlan};
+
+    use super::*;
+    use crate::cmd::bench::flags::BenchFlags;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        flags: BenchFlags,
+    }
+
+    /// Broken by: a flag of a scenario that is not in its line, or a line that a shell would split otherwise.
+    #[test]
+    fn the_line_of_a_scenario_makes_its_plan() {
+        let folder = tempfile::tempdir().unwrap();
+        let usual = SuiteArgs {
+            workloads: Some("all".to_owned()),
+            cache_dir: Some(folder.path().to_owned()),
+            storage_capacity_gb: Some(1.0),
+            gpu_tier: Some(GpuTier::Sim),
+            ..SuiteArgs::default()
+        };
+        let quick = SuiteArgs { quick: true, ..usual.clone() };
+        let much = SuiteArgs {
+            enable_rag: true,
+            rag_num_docs: Some(7),
+            trials: Some(4),
+            seed: Some(5),
+            io_threads: Some(2),
+            io_depth: Some(9),
+            ..usual.clone()
+        };
+        for args in [usual, quick, much] {
+            let suite = SuitePlan::of(&args).unwrap();
+            assert_eq!(suite.ready().count(), 13);
+            for (step, ready) in suite.ready() {
+                let line = ready.command.strip_prefix("wavetank ").unwrap();
+                let typed: BenchArgs = Typed::parse_from(line.split(' ')).flags.into();
+                assert_eq!(BenchPlan::of(&typed).unwrap(), ready.plan, "{}: {line}", step.name);
+            }
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod outputs;
 mod package;
 mod recordings;
 mod scaling;
+mod suite;
 mod trials;
 mod trouble;
 

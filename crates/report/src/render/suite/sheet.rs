@@ -43,6 +43,7 @@ type Column = (&'static str, fn(&Figures) -> Value);
 
 const COLUMNS: &[Column] = &[
     ("Model", |row| json!(row.model)),
+    ("GPU Modelled", |row| json!(row.modelled_gpu)),
     ("Users", |row| json!(row.users)),
     ("Measured (s)", |row| json!(row.seconds)),
     ("Requests", |row| json!(row.requests)),

@@ -12,22 +12,21 @@ const ROLES: [&str; 3] = ["gpu", "cpu", "storage"];
 
 /// Two tables, the bottlenecks in words, and what follows from the numbers.
 pub fn table(suite: &SuiteSummary) -> String {
-    let quick = "Quick run: these numbers say that it works, and nothing about this machine\n";
-    let quick = if suite.quick { quick } else { "" };
-    [quick.to_owned(), speed(suite), whereabouts(suite), reasons(suite), findings(suite)].concat()
+    [speed(suite), whereabouts(suite), reasons(suite), findings(suite)].concat()
 }
 
 fn speed(suite: &SuiteSummary) -> String {
     let columns = [
-        &["Scenario", "users", "tok/s", "req/s", "E2E P50\ns", "P95\ns", "P99\ns"][..],
-        &["read\nGiB/s", "write\nGiB/s", "device ms\nread P95", "write\nP95", "storage"],
+        &["Scenario", "users", "tok/s", "req/s", "E2E\nP50 s", "E2E\nP95 s", "E2E\nP99 s"][..],
+        &["read\nGiB/s", "write\nGiB/s", "read\nP95 ms", "write\nP95 ms", "storage"],
     ]
     .concat();
     let mut table = framed(&columns);
     for row in &suite.rows {
         table.add_row(cells(row, columns.len(), speed_cells));
     }
-    format!("{table}\n")
+    let quick = if suite.quick { "Speed (quick, not that of the machine)" } else { "Speed" };
+    format!("{quick}; reads and writes are those of the storage tier, their P95 at the device\n{table}\n")
 }
 
 fn speed_cells(row: &Figures) -> Vec<String> {
@@ -51,15 +50,20 @@ fn speed_cells(row: &Figures) -> Vec<String> {
 
 fn whereabouts(suite: &SuiteSummary) -> String {
     let columns = [
-        &["Scenario", "hits\n%", "queue wait\nmean s", "P95\ns", "entries %\ngpu/cpu/st"][..],
-        &["bytes %\ngpu/cpu/st", "read %\ngpu/cpu/st", "most time", "CV\n%", "warn"],
+        &["Scenario", "hits\n%", "queue\nmean s", "queue\nP95 s", "entries\n% g/c/s"][..],
+        &["bytes\n% g/c/s", "read\n% g/c/s", "most time", "CV\n%", "warn"],
     ]
     .concat();
     let mut table = framed(&columns);
     for row in suite.rows.iter().filter(|row| row.figures().is_some()) {
         table.add_row(cells(row, columns.len(), whereabouts_cells));
     }
-    if table.row_count() == 0 { String::new() } else { format!("{table}\n") }
+    if table.row_count() == 0 {
+        return String::new();
+    }
+    let caption = "Where entries were in the end, what was read from where, what took the most time; shares \
+                   of GPU/CPU/storage";
+    format!("{caption}\n{table}\n")
 }
 
 fn whereabouts_cells(row: &Figures) -> Vec<String> {
@@ -107,6 +111,9 @@ fn reasons(suite: &SuiteSummary) -> String {
         let scaling = row.figures().and_then(|figures| figures.scaling.as_ref());
         let scaling = scaling.map(|found| format!("  {}: {}\n", row.name, found.reason)).unwrap_or_default();
         let what = match row.figures() {
+            Some(figures) if figures.modelled_gpu => {
+                format!("{} (the GPU is modelled)", figures.bottleneck.sentence)
+            }
             Some(figures) => figures.bottleneck.sentence.clone(),
             None => match row.status.why() {
                 Some(why) => format!("{}: {why}", row.status.word()),

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::bench::args::BenchArgs;
+use crate::bench::trials::TrialCount;
 
 /// The line for `wavetank bench` that makes the same plan.
 pub(super) fn of(args: &BenchArgs) -> String {
@@ -39,7 +40,7 @@ fn flags(args: &BenchArgs) -> Vec<Flag> {
         ("target-saturation", text(args.target_saturation)),
         ("scale-interval", text(args.scale_interval)),
         ("performance-profile", word(args.performance_profile)),
-        ("trials", text(args.trials)),
+        ("trials", args.trials.map(trials)),
         ("seed", text(args.seed)),
     ];
     let switches = [("enable-rag", args.enable_rag), ("enable-autoscaling", args.enable_autoscaling)];
@@ -50,6 +51,13 @@ fn flags(args: &BenchArgs) -> Vec<Flag> {
 
 fn text(value: Option<impl ToString>) -> Option<String> {
     value.map(|value| value.to_string())
+}
+
+fn trials(count: TrialCount) -> String {
+    match count {
+        TrialCount::Number(number) => number.to_string(),
+        TrialCount::Auto => "auto".to_owned(),
+    }
 }
 
 /// A choice by the word for it.

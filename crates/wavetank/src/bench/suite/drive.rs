@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::hardware::Surroundings;
+use crate::bench::trials::disks_below;
 
 /// A block device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ impl fmt::Display for Drive {
             write!(f, " ({model})")?;
         }
         match self.rotates {
-            Some(true) => f.write_str(", rotating"),
+            Some(true) => f.write_str(", rotating as the kernel says"),
             Some(false) => f.write_str(", not rotating"),
             None => Ok(()),
         }
@@ -55,7 +56,7 @@ pub(super) fn mount_of(surroundings: &Surroundings, directory: &Path) -> Option<
         .max_by_key(|mount| mount.point.components().count())
 }
 
-/// `36 35 98:0 /root /mnt/point rw,noatime master:1 - ext4 /dev/sda1 rw` (proc(5), mountinfo).
+/// `36 35 98:0 / /mnt/point rw,noatime master:1 - ext4 /dev/sda1 rw` (proc(5), mountinfo).
 fn mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(2);
@@ -84,23 +85,26 @@ fn unescaped(text: &str) -> String {
 }
 
 impl Drive {
-    /// The drive of a mount; a partition's is the one it is a part of.
-    pub(super) fn below(surroundings: &Surroundings, mount: &Mount) -> Option<Self> {
+    /// The drives of a mount: a partition's is the one it is a part of, a volume has several.
+    pub(super) fn below(surroundings: &Surroundings, mount: &Mount) -> Vec<Self> {
         let by_number = PathBuf::from("/sys/dev/block").join(&mount.device);
         // File systems of their own devices (btrfs, zfs) have a number that is no drive's.
         let by_name = mount.source.strip_prefix("/dev/").map(|name| Path::new("/sys/class/block").join(name));
-        let folder = [Some(by_number), by_name]
-            .into_iter()
-            .flatten()
-            .find_map(|link| surroundings.at(link).canonicalize().ok())?;
-        let whole = if folder.join("partition").exists() { folder.parent()?.to_owned() } else { folder };
+        let mut links = [Some(by_number), by_name].into_iter().flatten();
+        let disks =
+            links.find_map(|link| Some(disks_below(&surroundings.at(link))).filter(|it| !it.is_empty()));
+        disks.into_iter().flatten().filter_map(|folder| Self::of(&folder)).collect()
+    }
+
+    /// The one that a folder under `/sys` tells about.
+    fn of(folder: &Path) -> Option<Self> {
         let read = |name: &str| {
-            let text = std::fs::read_to_string(whole.join(name)).ok()?;
+            let text = std::fs::read_to_string(folder.join(name)).ok()?;
             let text = text.trim();
             (!text.is_empty()).then(|| text.to_owned())
         };
         Some(Self {
-            name: whole.file_name()?.to_str()?.to_owned(),
+            name: folder.file_name()?.to_str()?.to_owned(),
             model: read("device/model"),
             rotates: read("queue/rotational").map(|flag| flag == "1"),
         })

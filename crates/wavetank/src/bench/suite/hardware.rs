@@ -64,8 +64,8 @@ pub struct Place {
     pub made: Vec<PathBuf>,
     /// The kind of file system, where that is known.
     pub file_system: Option<String>,
-    /// What is below it, where that is known.
-    pub drive: Option<Drive>,
+    /// What is below it, as far as that is known.
+    pub drives: Vec<Drive>,
     /// What was free.
     pub free_bytes: Option<u64>,
 }
@@ -192,7 +192,7 @@ impl Hardware {
             ("kernel", text(&self.kernel), text(&other.kernel)),
             ("GPU", self.gpu.name(), other.gpu.name()),
             ("file system", text(&self.place.file_system), text(&other.place.file_system)),
-            ("drive", self.place.drive_name(), other.place.drive_name()),
+            ("drive", self.place.drive_names(), other.place.drive_names()),
         ];
         rows.into_iter()
             .filter(|(_, was, is)| was != is)
@@ -259,7 +259,7 @@ impl Place {
             reason,
             passed_over,
             made,
-            drive: mount.as_ref().and_then(|mount| Drive::below(surroundings, mount)),
+            drives: mount.as_ref().map(|mount| Drive::below(surroundings, mount)).unwrap_or_default(),
             file_system: mount.map(|mount| mount.kind),
             free_bytes: place::free_bytes(&surroundings.at(&directory)).ok(),
             directory,
@@ -271,8 +271,10 @@ impl Place {
         self.file_system.as_deref().is_some_and(|kind| IN_MEMORY.contains(&kind))
     }
 
-    fn drive_name(&self) -> String {
-        self.drive.as_ref().map_or_else(|| "not known".to_owned(), ToString::to_string)
+    /// What is below it, in words.
+    pub(super) fn drive_names(&self) -> String {
+        let names: Vec<String> = self.drives.iter().map(ToString::to_string).collect();
+        if names.is_empty() { "a drive that is not known".to_owned() } else { names.join(" and ") }
     }
 }
 

@@ -39,11 +39,8 @@ pub(super) fn machine_fields(hardware: &Hardware) -> Vec<Line> {
     let known = |value: Option<String>| value.unwrap_or_else(|| "not known".to_owned());
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / GIB);
     let place = &hardware.place;
-    let below = match (&place.file_system, &place.drive) {
-        (Some(system), Some(drive)) => format!("; {system} on {drive}"),
-        (Some(system), None) => format!("; {system}, its drive is not known"),
-        (None, _) => "; its file system is not known".to_owned(),
-    };
+    let system = known(place.file_system.clone());
+    let below = if place.is_in_memory() { system } else { format!("{system} on {}", place.drive_names()) };
     let free = place.free_bytes.map(|bytes| format!(", {} free", gib(bytes))).unwrap_or_default();
     let gpu = match &hardware.gpu {
         found @ Gpu::Found { free_bytes, .. } => format!("{}, {} free", found.name(), gib(*free_bytes)),
@@ -56,7 +53,7 @@ pub(super) fn machine_fields(hardware: &Hardware) -> Vec<Line> {
         ("GPU".to_owned(), gpu),
         (
             "Cache directory".to_owned(),
-            format!("{}, because {}{below}{free}", place.directory.display(), place.reason),
+            format!("{} ({}), {below}{free}", place.directory.display(), place.reason),
         ),
     ];
     let others = place.passed_over.iter();
@@ -92,9 +89,12 @@ pub(super) fn chosen_fields(parameters: &Parameters) -> Vec<Line> {
 }
 
 fn table(plan: &SuitePlan) -> String {
-    let mut table = framed(&[
-        "Scenario", "model", "users", "GPU GiB", "CPU GiB", "seconds", "warm-up", "trials", "about",
-    ]);
+    let columns = [
+        &["Scenario", "model", "users", "GPU\nGiB", "CPU\nGiB", "storage\nGiB"][..],
+        &["warm-up\ns", "measured\ns", "trials", "about"],
+    ]
+    .concat();
+    let mut table = framed(&columns);
     for (step, ready) in plan.ready() {
         table.add_row(cells(step, ready));
     }
@@ -114,8 +114,9 @@ fn cells(step: &Step, ready: &Ready) -> Vec<String> {
         run.users.to_string(),
         gib(TierRole::Gpu),
         gib(TierRole::Cpu),
-        run.duration.as_seconds().to_string(),
+        gib(TierRole::Storage),
         run.warmup.as_seconds().to_string(),
+        run.duration.as_seconds().to_string(),
         ready.plan.trials.most.to_string(),
         lasting(ready.seconds),
     ]

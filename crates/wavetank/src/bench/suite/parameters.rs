@@ -79,6 +79,10 @@ const MODELLED_GB: f64 = 16.0;
 const SECONDS_MAX: f64 = 86_400.0;
 const USERS_MAX: u64 = 100_000;
 
+/// What is said wherever numbers of --quick are.
+pub(super) const QUICK_WARNING: &str =
+    "quick: these numbers say that it works, and nothing about this machine";
+
 /// What differs with --quick: large enough that every tier gets entries, small enough for seconds.
 struct Scale {
     model: &'static str,
@@ -209,6 +213,6 @@ fn note(args: &SuiteArgs, hardware: &Hardware, warnings: &mut Vec<String>) {
         warnings.push(format!("{directory} is in memory: no drive is measured; name one with --cache-dir"));
     }
     if args.quick {
-        warnings.push("quick: these numbers say that it works, and nothing about this machine".to_owned());
+        warnings.push(QUICK_WARNING.to_owned());
     }
 }

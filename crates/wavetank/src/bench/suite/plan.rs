@@ -174,7 +174,9 @@ fn step(drafts: &mut draft::Drafts<'_>, scenario: &Scenario, findings: &mut Find
 
 /// How long a benchmark takes at most, about: what is written before it is not known.
 fn seconds(plan: &BenchPlan) -> f64 {
-    f64::from(plan.trials.most) * (plan.run.warmup.as_seconds() + plan.run.duration.as_seconds())
+    let (trials, run) = (&plan.trials, &plan.run);
+    let pauses = f64::from(trials.most - 1) * trials.cooldown.as_seconds();
+    f64::from(trials.most) * (run.warmup.as_seconds() + run.duration.as_seconds()) + pauses
 }
 
 impl Step {

@@ -36,8 +36,8 @@ pub(super) struct Record {
 pub(super) enum Progress {
     /// Its turn has not come.
     NotRun,
-    /// It went to its end.
-    Done { report: String },
+    /// It went to its end; an option of a submission has a report per trial as well.
+    Done { report: String, trials: Vec<String> },
     /// It is not for this machine.
     Skipped,
     /// It could not go on; what it had measured is there, if anything.
@@ -122,6 +122,11 @@ impl Folder {
     /// Writes a report.
     pub(super) fn write_json(&self, name: &str, json: &Value) -> Result<()> {
         self.write(name, |out| render::json::write(json, out))
+    }
+
+    /// Removes a file, if it is there.
+    pub(super) fn remove(&self, name: &str) {
+        let _ = fs::remove_file(self.0.join(name));
     }
 
     /// Writes a file: all of it or nothing.

@@ -3,16 +3,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wavetank_bench::Watch;
 use wavetank_model::{Error, Result};
 use wavetank_report::suite::Row;
 
 use super::hardware::Place;
-use super::plan::{Ready, SuitePlan, Task, folder_of};
+use super::parameters::{Parameters, QUICK_WARNING};
+use super::plan::{Ready, Step, SuitePlan, Task, folder_of};
 use super::record::{Folder, Progress, Record};
 use crate::bench::finished::Benched;
 use crate::bench::run::{BenchObserver, News, bench};
@@ -35,6 +35,8 @@ pub struct SuiteObserver<'a> {
 pub trait SuiteWatch: Watch + Send {
     /// A scenario begins.
     fn begun(&mut self, scenario: Begun<'_>);
+    /// Takes what happens between trials of the one that runs.
+    fn news(&self) -> Box<dyn FnMut(News)>;
     /// It has ended, and this is what came of it.
     fn ended(&mut self, row: &Row);
 }
@@ -47,14 +49,13 @@ pub struct Begun<'a> {
     pub number: usize,
     /// What is run.
     pub ready: &'a Ready,
-    /// The number of the trial that runs, from 1; 0 before the first.
-    pub trial: Arc<AtomicU32>,
 }
 
 /// How a scenario ended, and what is to be kept of it.
 struct Ended {
     progress: Progress,
-    report: Option<(String, Value)>,
+    /// Files by their names.
+    reports: Vec<(String, Value)>,
 }
 
 impl Suite {
@@ -72,17 +73,23 @@ impl Suite {
         let folder = Folder(folder.to_owned());
         let record = folder.record()?;
         let mut suite = Self { folder, record };
+        let mut lost_reports = Vec::new();
         for at in 0..suite.record.steps.len() {
             let lost = match &suite.record.steps[at] {
-                Progress::Done { report } => suite.folder.read_json(report).err(),
+                Progress::Done { report, trials } => {
+                    let mut files = [report].into_iter().chain(trials);
+                    files.find_map(|file| suite.folder.read_json(file).err())
+                }
                 _ => None,
             };
             if let Some(error) = lost {
-                suite.record.notes.push(format!("run again: {error}"));
+                lost_reports.push(format!("run again: {error}"));
                 suite.record.steps[at] = Progress::NotRun;
             }
         }
         if suite.left().next().is_some() {
+            // What went wrong earlier is seen again, or is gone.
+            suite.record.notes = lost_reports;
             suite.record.plan.check_here().map_err(|error| error.within(suite.place()))?;
         }
         Ok(suite)
@@ -134,19 +141,20 @@ impl Suite {
     fn run_step(&mut self, at: usize, watch: &mut dyn SuiteWatch, stop: &AtomicBool) -> Result<()> {
         let step = &self.record.plan.steps[at];
         let Task::Run(ready) = &step.task else { unreachable!("what is skipped is not left to run") };
-        let trial = Arc::new(AtomicU32::new(0));
         let (name, number) = (step.name.as_str(), at + 1);
-        watch.begun(Begun { name, number, ready, trial: Arc::clone(&trial) });
-        let mut news = |news| {
-            if let News::Trial(number) = news {
-                trial.store(number, Ordering::Relaxed);
-            }
-        };
+        watch.begun(Begun { name, number, ready });
+        let mut news = watch.news();
         let observer = BenchObserver { watch, stop, news: &mut news };
         let benched = bench(&ready.plan, observer, None);
         let leftover = remove_own(&folder_of(&self.record.plan.hardware.place.directory, name));
-        let Ended { progress, report } = ended(&format!("{number:02}-{name}"), benched);
-        let kept = report.map_or(Ok(()), |(file, report)| self.folder.write_json(&file, &report));
+        let stem = format!("{number:02}-{name}");
+        let Ended { progress, reports } = ended(&stem, step, benched);
+        // What an earlier attempt had measured is not asked for any more.
+        self.folder.remove(&partial_of(&stem));
+        let kept = reports.into_iter().try_for_each(|(file, mut report)| {
+            mark(&mut report, name, &self.record.plan.parameters);
+            self.folder.write_json(&file, &report)
+        });
         self.record.steps[at] = match kept {
             Ok(()) => progress,
             Err(error) => failed(&error),
@@ -156,21 +164,42 @@ impl Suite {
     }
 }
 
+/// Where what a scenario measured before it was ended goes.
+fn partial_of(stem: &str) -> String {
+    format!("{stem}.partial.json")
+}
+
 /// What becomes of a benchmark whose files are called `stem`.
-fn ended(stem: &str, benched: Result<Benched>) -> Ended {
+fn ended(stem: &str, step: &Step, benched: Result<Benched>) -> Ended {
     let benched = match benched {
         Ok(benched) => benched,
-        Err(error) => return Ended { progress: failed(&error), report: None },
+        Err(error) => return Ended { progress: failed(&error), reports: Vec::new() },
     };
-    let Benched { report, failure, interrupted, .. } = benched;
-    let is_whole = !interrupted && failure.is_none();
-    let file = if is_whole { format!("{stem}.json") } else { format!("{stem}.partial.json") };
-    let progress = match failure {
-        Some(why) => Progress::Failed { why, partial: Some(file.clone()) },
-        None if interrupted => Progress::Interrupted { partial: Some(file.clone()) },
-        None => Progress::Done { report: file.clone() },
-    };
-    Ended { progress, report: Some((file, report)) }
+    let Benched { report, trial_reports, failure, interrupted, .. } = benched;
+    if interrupted || failure.is_some() {
+        let partial = partial_of(stem);
+        let reports = vec![(partial.clone(), report)];
+        let progress = match failure {
+            Some(why) => Progress::Failed { why, partial: Some(partial) },
+            None => Progress::Interrupted { partial: Some(partial) },
+        };
+        return Ended { progress, reports };
+    }
+    let submitted = if step.is_submission() { trial_reports } else { Vec::new() };
+    let numbered = |(number, trial): (usize, Value)| (format!("{stem}.trial{number}.json"), trial);
+    let mut reports: Vec<(String, Value)> = (1..).zip(submitted).map(numbered).collect();
+    let trials = reports.iter().map(|(file, _)| file.clone()).collect();
+    let file = format!("{stem}.json");
+    reports.push((file.clone(), report));
+    Ended { progress: Progress::Done { report: file, trials }, reports }
+}
+
+/// Says in a scenario's report where it comes from.
+fn mark(report: &mut Value, scenario: &str, parameters: &Parameters) {
+    report["suite"] = json!({ "scenario": scenario, "quick": parameters.quick });
+    if let Some(warnings) = report["warnings"].as_array_mut().filter(|_| parameters.quick) {
+        warnings.push(json!(QUICK_WARNING));
+    }
 }
 
 /// In one line, for a table.

@@ -249,8 +249,10 @@ pub const ALL: &[Scenario] = &[
     },
 ];
 
-/// Names for several scenarios.
-const GROUPS: &[(&str, fn(&Scenario) -> bool)] = &[
+/// A name for several scenarios, and which they are.
+type Group = (&'static str, fn(&Scenario) -> bool);
+
+const GROUPS: &[Group] = &[
     ("all", |_| true),
     ("comparison", |scenario| scenario.kind == Kind::Comparison),
     ("mlperf", |scenario| scenario.kind == Kind::Submission),

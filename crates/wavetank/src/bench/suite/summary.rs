@@ -43,7 +43,7 @@ impl Suite {
         let step = &self.record.plan.steps[at];
         let status = match (&step.task, &self.record.steps[at]) {
             (Task::Skip { reason }, _) => Status::Skipped { why: reason.clone() },
-            (_, Progress::Done { report }) => Status::Done(Box::new(figures(&self.folder, report)?)),
+            (_, Progress::Done { report, .. }) => Status::Done(Box::new(figures(&self.folder, report)?)),
             (_, Progress::Failed { why, .. }) => Status::Failed { why: why.clone() },
             (_, Progress::Interrupted { .. }) => Status::Interrupted,
             (_, Progress::NotRun | Progress::Skipped) => Status::NotRun,
@@ -63,13 +63,20 @@ impl Suite {
         if let Value::Object(keys) = &mut json {
             keys.extend(render::json(summary));
         }
+        let trials = self.record.steps.iter().map(|progress| match progress {
+            Progress::Done { trials, .. } => json!(trials),
+            _ => json!([]),
+        });
         let files = self.record.steps.iter().map(|progress| match progress {
-            Progress::Done { report } => json!(report),
+            Progress::Done { report, .. } => json!(report),
             Progress::Failed { partial, .. } | Progress::Interrupted { partial } => json!(partial),
             Progress::NotRun | Progress::Skipped => Value::Null,
         });
         if let Some(rows) = json["scenarios"].as_array_mut() {
-            rows.iter_mut().zip(files).for_each(|(row, file)| row["report"] = file);
+            for ((row, file), trials) in rows.iter_mut().zip(files).zip(trials) {
+                row["report"] = file;
+                row["trial_reports"] = trials;
+            }
         }
         json
     }
@@ -78,7 +85,7 @@ impl Suite {
     fn sheets(&self) -> Result<Vec<render::SuiteSheet>> {
         let steps = self.record.plan.steps.iter().zip(&self.record.steps);
         let done = steps.filter_map(|(step, progress)| match (&step.task, progress) {
-            (Task::Run(ready), Progress::Done { report }) => Some((step, ready, report)),
+            (Task::Run(ready), Progress::Done { report, .. }) => Some((step, ready, report)),
             _ => None,
         });
         done.map(|(step, ready, report)| {

@@ -45,7 +45,7 @@ impl Heat {
     fn read(sys: &Path, device: Option<u64>) -> Self {
         let disks = device.map(|number| {
             let name = format!("dev/block/{}:{}", major(number), minor(number));
-            disks(&sys.join(name), DEEPEST)
+            disks_below(&sys.join(name))
         });
         let sensors: Vec<PathBuf> = disks.into_iter().flatten().flat_map(|disk| sensors(&disk)).collect();
         let warmest =
@@ -82,7 +82,12 @@ impl Heating {
     }
 }
 
-/// The disks below a block device: that of a partition, those of a volume.
+/// The disks below a block device, by their folders under `/sys`.
+pub(in super::super) fn disks_below(device: &Path) -> Vec<PathBuf> {
+    disks(device, DEEPEST)
+}
+
+/// That of a partition, those of a volume.
 fn disks(device: &Path, depth: u32) -> Vec<PathBuf> {
     let Ok(mut node) = device.canonicalize() else { return Vec::new() };
     if node.join("partition").exists() {

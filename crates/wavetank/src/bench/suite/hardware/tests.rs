@@ -24,7 +24,7 @@ impl System {
         system.write("/sys/devices/sda/device/model", "Spinner 2\n");
         system.write("/sys/devices/sda/sda1/partition", "1\n");
         system.link("/sys/devices/sda/sda1", "/sys/dev/block/8:1");
-        fs::create_dir_all(system.root.path().join("tmp")).unwrap();
+        fs::create_dir_all(system.root.path().join("scratch")).unwrap();
         fs::create_dir_all(system.root.path().join("home")).unwrap();
         system
     }
@@ -42,7 +42,11 @@ impl System {
     }
 
     fn surroundings(&self) -> Surroundings {
-        Surroundings { root: self.root.path().to_owned(), temporary: "/tmp".into(), current: "/home".into() }
+        Surroundings {
+            root: self.root.path().to_owned(),
+            temporary: "/scratch".into(),
+            current: "/home".into(),
+        }
     }
 
     fn found(&self) -> Hardware {
@@ -57,10 +61,10 @@ fn a_plain_machine() {
     assert_eq!((found.cores, found.memory_bytes), (8, Some(64 << 30)));
     assert_eq!(found.gpu, Gpu::Missing { why: "cuda: no NVIDIA driver".to_owned() });
     let place = found.place;
-    assert_eq!(place.directory, Path::new("/tmp/kvcache_benchmark"));
-    assert_eq!(place.made, [Path::new("/tmp/kvcache_benchmark")]);
+    assert_eq!(place.directory, Path::new("/scratch/kvcache_benchmark"));
+    assert_eq!(place.made, [Path::new("/scratch/kvcache_benchmark")]);
     assert_eq!(place.file_system.as_deref(), Some("ext4"));
-    assert_eq!(place.drive_name(), "sda (Spinner 2), rotating");
+    assert_eq!(place.drive_names(), "sda (Spinner 2), rotating as the kernel says");
     let passed: Vec<String> = place
         .passed_over
         .iter()
@@ -82,7 +86,7 @@ fn a_mounted_drive_is_better_and_memory_is_not() {
     let place = system.found().place;
     assert_eq!(place.directory, Path::new("/mnt/ssd"));
     assert_eq!((place.file_system.as_deref(), place.made.len()), (Some("btrfs"), 0));
-    assert_eq!(place.drive_name(), "sdb, not rotating");
+    assert_eq!(place.drive_names(), "sdb, not rotating");
     assert_eq!(place.passed_over[0].why, "is in memory (tmpfs)");
 }
 
@@ -90,12 +94,12 @@ fn a_mounted_drive_is_better_and_memory_is_not() {
 fn memory_is_the_last_resort() {
     let system = System::new();
     fs::create_dir_all(system.root.path().join("var/tmp")).unwrap();
-    system.write("/proc/self/mountinfo", &format!("{ROOT_MOUNT}9 22 0:9 / /tmp rw - tmpfs tmpfs rw\n"));
+    system.write("/proc/self/mountinfo", &format!("{ROOT_MOUNT}9 22 0:9 / /scratch rw - tmpfs tmpfs rw\n"));
     let place = system.found().place;
     assert_eq!(place.directory, Path::new("/var/tmp/kvcache_benchmark"));
     system.write("/proc/self/mountinfo", "1 1 0:9 / / rw - tmpfs none rw\n");
     let place = system.found().place;
-    assert_eq!(place.directory, Path::new("/tmp/kvcache_benchmark"));
+    assert_eq!(place.directory, Path::new("/scratch/kvcache_benchmark"));
     assert!(place.is_in_memory());
     assert_eq!((place.reason.as_str(), place.passed_over.len()), ("nothing better was found", 5));
 }
