@@ -117,7 +117,10 @@ fn empty_histogram() -> Histogram<u64> {
 }
 
 /// What a report says about latencies, in milliseconds; all zero when there is none.
-#[derive(Clone, Debug, Default, PartialEq)]
+///
+/// Written as data it is its values, or its buckets where there are too many; everything else follows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Packed", try_from = "Packed")]
 pub struct Spread {
     /// Arithmetic mean.
     pub mean: f64,
@@ -161,8 +164,8 @@ impl Spread {
         }
     }
 
-    /// What one run with the values of all `parts` would have said: percentiles of the union, exact as long as
-    /// every part has its values and there are not too many of them, otherwise by buckets.
+    /// What one run with the values of all `parts` would have said: percentiles of the union, exact as long
+    /// as every part has its values and there are not too many of them, otherwise by buckets.
     pub fn merged<'s>(parts: impl IntoIterator<Item = &'s Self>) -> Self {
         let parts: Vec<&Self> = parts.into_iter().collect();
         let buckets = Buckets::union(parts.iter().map(|part| &part.buckets));
@@ -185,10 +188,58 @@ impl Spread {
         self.buckets.count()
     }
 
+    /// Their sum.
+    pub fn sum(&self) -> Nanos {
+        Nanos(self.buckets.sum_ns)
+    }
+
     /// The percentiles by the names they have in reports.
     pub fn percentiles(&self) -> [(&'static str, f64); 5] {
         let Self { p50, p95, p99, p999, p9999, .. } = *self;
         [("p50", p50), ("p95", p95), ("p99", p99), ("p999", p999), ("p9999", p9999)]
+    }
+}
+
+/// A spread as data.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Packed {
+    /// Every value, ascending: how much it is above the one before, the first above zero. One text, because
+    /// a list would be ten times as long where reports are indented.
+    Steps(String),
+    /// Too many for that.
+    Buckets(Buckets),
+}
+
+impl From<Spread> for Packed {
+    fn from(spread: Spread) -> Self {
+        let Some(samples) = spread.samples() else { return Self::Buckets(spread.buckets) };
+        let before = [0].iter().chain(samples);
+        let steps = samples.iter().zip(before).map(|(value, before)| (value - before).to_string());
+        Self::Steps(steps.collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl TryFrom<Packed> for Spread {
+    type Error = &'static str;
+
+    fn try_from(packed: Packed) -> Result<Self, Self::Error> {
+        let steps = match packed {
+            Packed::Steps(steps) => steps,
+            Packed::Buckets(buckets) => {
+                let mut counts = buckets.buckets.iter().map(|&(_, count)| count);
+                let total = counts.try_fold(0u64, u64::checked_add);
+                return total.map(|_| buckets.spread()).ok_or("buckets with too many latencies");
+            }
+        };
+        let mut latencies = Latencies::default();
+        let mut value = 0u64;
+        for step in steps.split_ascii_whitespace() {
+            let step = step.parse().map_err(|_| "a latency that is no number")?;
+            value = value.checked_add(step).ok_or("a latency that is too long")?;
+            latencies.record(Nanos(value));
+        }
+        Ok(latencies.spread())
     }
 }
 
@@ -212,7 +263,7 @@ impl Buckets {
 
     /// How many values.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|&(_, count)| count).sum()
+        self.buckets.iter().fold(0, |sum, &(_, count)| sum.saturating_add(count))
     }
 
     /// The buckets of both runs together.

@@ -25,9 +25,11 @@ mod verdict;
 
 pub use args::ReplayArgs;
 pub use bench::{
-    AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, DatasetPlan, Dtype, GenerationMode, GpuTier,
-    ModelPlan, News, PlayArgs, ReadPolicy, Tokenizer, TrialCount, TrialsPlan, bench, bench_models, choice,
-    memory_table, play_log, run_parameters, suite,
+    AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, Checked, DatasetPlan, Dtype, Finding,
+    GenerationMode, GpuTier, Merged, Missing, ModelPlan, News, Package, PlayArgs, Rank, ReadPolicy, Results,
+    SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission, Teller, Tokenizer, TrialCount, TrialsPlan,
+    bench, bench_models, check_package, choice, memory_table, merge, package_name, play_log, run_parameters,
+    suite,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};

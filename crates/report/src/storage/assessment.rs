@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Nanos, TierRole};
 
-use super::{Clock, GIB, StorageSummary};
+use super::{Busy, Clock, GIB, StorageSummary, Traffic};
 use crate::statistics::ratio;
 
 /// What the storage is judged by.
@@ -176,14 +176,17 @@ impl StorageSummary {
 
     fn throughput_criteria(&self, criteria: &Criteria) -> Vec<Criterion> {
         let traffic = self.traffic(TierRole::Storage);
-        let busy = self.tier(TierRole::Storage).map(|tier| tier.busy).unwrap_or_default();
         // A second of virtual time says nothing about a drive, the time at the device does.
-        let rate = |bytes: u64, busy: Nanos| match self.setting.clock {
-            Clock::Wall => self.per_second(bytes as f64 / GIB),
-            Clock::Virtual | Clock::VirtualLogged => ratio(bytes as f64 / GIB, busy.as_seconds()),
+        let rate = |bytes: fn(&Traffic) -> u64, busy: fn(&Busy) -> Nanos| match self.setting.clock {
+            Clock::Wall => self.per_second(|run| bytes(&run.traffic(TierRole::Storage)) as f64 / GIB),
+            Clock::Virtual | Clock::VirtualLogged => self.added(|run| {
+                run.tier(TierRole::Storage).map_or(0.0, |tier| {
+                    ratio(bytes(&tier.traffic) as f64 / GIB, busy(&tier.busy).as_seconds())
+                })
+            }),
         };
-        let read = (traffic.reads, rate(traffic.read_bytes, busy.reading));
-        let write = (traffic.writes, rate(traffic.written_bytes, busy.writing));
+        let read = (traffic.reads, rate(|traffic| traffic.read_bytes, |busy| busy.reading));
+        let write = (traffic.writes, rate(|traffic| traffic.written_bytes, |busy| busy.writing));
         let above = |name, target, found| {
             Criterion::above_gbps(name, target, found).unless_logged(self.setting.clock)
         };

@@ -47,12 +47,12 @@ impl Drift {
 impl StorageSummary {
     /// How storage bandwidth changed over the whole seconds of the window, if notably. In virtual time, with
     /// a changing number of users, or when there was nothing left to do at the end, it changes whatever the
-    /// drive does.
+    /// drive does. Runs that were put together begin and end at different times: each has its own.
     pub fn drift(&self) -> Option<Drift> {
         let step = self.timeline_step;
         let whole = self.timeline.len().min((self.window.elapsed.0 / step.0.max(1)) as usize);
         let whole = &self.timeline[..whole];
-        let is_steady = self.setting.clock == Clock::Wall && !self.setting.scaled;
+        let is_steady = self.setting.clock == Clock::Wall && !self.setting.scaled && self.parts.is_empty();
         let is_busy_to_the_end = whole.last().is_some_and(|second| second.storage_bytes() > 0);
         if whole.len() < LEAST_SECONDS || !is_steady || !is_busy_to_the_end {
             return None;

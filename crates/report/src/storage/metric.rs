@@ -127,11 +127,13 @@ impl StorageSummary {
                 MetricName::DecodeBytesRead => {
                     (self.traffic(TierRole::Storage).read_bytes as f64 / GIB, "GiB")
                 }
-                MetricName::WallClock => (self.per_second(tokens), "tokens/s"),
+                MetricName::WallClock => {
+                    (self.per_second(|run| run.requests.generated_tokens as f64), "tokens/s")
+                }
                 MetricName::StorageIo => {
                     (ratio(tokens, self.requests.total_storage.as_seconds()), "tokens/s of I/O time")
                 }
-                MetricName::StorageAssessment => (self.per_second(self.storage_tokens()), "tokens/s"),
+                MetricName::StorageAssessment => (self.per_second(Self::storage_tokens), "tokens/s"),
             };
             Metric { name, value, unit, standing: name.standing(&self.setting) }
         })

@@ -1,14 +1,14 @@
 //! The numbers of a storage benchmark as plain data.
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Class, Nanos, Operation, TierRole};
+use wavetank_model::{Nanos, Operation, TierRole};
 
-use super::Setting;
+use super::{ClassSummary, GIB, Setting, SizeSummary};
 use crate::Spread;
 use crate::statistics::ratio;
 
-/// All numbers of one run.
-#[derive(Clone, Debug, PartialEq)]
+/// All numbers of one run, or of several that ran at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StorageSummary {
     /// What the run was set to.
     pub setting: Setting,
@@ -26,11 +26,16 @@ pub struct StorageSummary {
     pub timeline: Vec<Second>,
     /// How long a row of the timeline is.
     pub timeline_step: Nanos,
+    /// The runs that were put together, each with its own window; none where this is one run.
+    #[serde(skip)]
+    pub parts: Vec<StorageSummary>,
 }
 
 /// The part of the run that counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
+    /// When it began, as Unix time; zero where nobody noted it.
+    pub began: Nanos,
     /// Its length.
     pub elapsed: Nanos,
     /// Requests that had begun at its end and had not ended.
@@ -39,11 +44,18 @@ pub struct Window {
     pub queued_at_end: u64,
 }
 
+impl Window {
+    /// When it ended, as Unix time.
+    pub fn end(&self) -> Nanos {
+        Nanos(self.began.0.saturating_add(self.elapsed.0))
+    }
+}
+
 /// Latencies in nanoseconds under their keys, in the order they came; none when there are too many.
 pub type LatencyLists = Option<Vec<(&'static str, Vec<u64>)>>;
 
 /// Requests.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestsSummary {
     /// By class, the most urgent first.
     pub classes: [ClassSummary; 3],
@@ -67,7 +79,8 @@ pub struct RequestsSummary {
     pub prefill: Spread,
     /// Reading what generation needs.
     pub decode: Spread,
-    /// The latencies themselves.
+    /// The latencies themselves; not where runs were put together.
+    #[serde(skip)]
     pub lists: LatencyLists,
 }
 
@@ -88,67 +101,8 @@ impl RequestsSummary {
     }
 }
 
-/// Requests of one class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClassSummary {
-    /// The class.
-    pub class: Class,
-    /// Requests that came, those turned away too.
-    pub arrived: u64,
-    /// Requests that found the queue full.
-    pub turned_away: u64,
-    /// Requests that had come by the end of the window, also before it, and were neither served nor turned
-    /// away.
-    pub unfinished: u64,
-    /// Requests that were served and took longer than 95 of 100 may.
-    pub violations: u64,
-    /// What 95 of 100 may take.
-    pub target_p95_ms: f64,
-    /// What the others may take.
-    pub tail: [TailTarget; 3],
-    /// Arrival to end.
-    pub end_to_end: Spread,
-}
-
-impl ClassSummary {
-    /// Requests served.
-    pub fn served(&self) -> u64 {
-        self.end_to_end.count()
-    }
-
-    /// Whether the class had any request.
-    pub fn has_requests(&self) -> bool {
-        self.arrived + self.turned_away + self.unfinished + self.served() > 0
-    }
-
-    /// The part of the requests that kept the promise: those turned away did not. Zero when no request came
-    /// to an end.
-    pub fn compliance(&self) -> f64 {
-        let kept = self.served().saturating_sub(self.violations);
-        ratio(kept as f64, (self.served() + self.turned_away) as f64)
-    }
-
-    /// Whether enough of them did.
-    pub fn met(&self) -> bool {
-        self.compliance() >= 0.95
-    }
-}
-
-/// A promise about the slowest requests.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TailTarget {
-    /// Which percentile.
-    pub name: &'static str,
-    /// What was promised.
-    pub target_ms: f64,
-    /// What was found.
-    pub actual_ms: f64,
-    /// Whether it was kept; unknown with too few requests.
-    pub met: Option<bool>,
-}
-
 /// Entries touched, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TouchesSummary {
     /// Shared prompts.
     pub prompt: ReasonCounts,
@@ -183,7 +137,7 @@ impl TouchesSummary {
 }
 
 /// How touching entries went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasonCounts {
     /// Read.
     pub hits: u64,
@@ -218,24 +172,24 @@ impl ReasonCounts {
         ratio(self.hits as f64, self.lookups() as f64)
     }
 
-    fn plus(&self, other: &Self) -> Self {
+    pub(super) fn plus(&self, other: &Self) -> Self {
         Self {
-            hits: self.hits + other.hits,
-            hit_bytes: self.hit_bytes + other.hit_bytes,
-            misses: self.misses + other.misses,
-            failed_reads: self.failed_reads + other.failed_reads,
-            stored: self.stored + other.stored,
-            stored_bytes: self.stored_bytes + other.stored_bytes,
-            existed: self.existed + other.existed,
-            existed_bytes: self.existed_bytes + other.existed_bytes,
-            refused: self.refused + other.refused,
-            failed_writes: self.failed_writes + other.failed_writes,
+            hits: self.hits.saturating_add(other.hits),
+            hit_bytes: self.hit_bytes.saturating_add(other.hit_bytes),
+            misses: self.misses.saturating_add(other.misses),
+            failed_reads: self.failed_reads.saturating_add(other.failed_reads),
+            stored: self.stored.saturating_add(other.stored),
+            stored_bytes: self.stored_bytes.saturating_add(other.stored_bytes),
+            existed: self.existed.saturating_add(other.existed),
+            existed_bytes: self.existed_bytes.saturating_add(other.existed_bytes),
+            refused: self.refused.saturating_add(other.refused),
+            failed_writes: self.failed_writes.saturating_add(other.failed_writes),
         }
     }
 }
 
 /// Where the time on entries went, over all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeSplit {
     /// Reads of the storage tier.
     pub storage_read: Nanos,
@@ -261,7 +215,7 @@ impl TimeSplit {
 }
 
 /// One tier.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TierSummary {
     /// What it is made of.
     pub role: TierRole,
@@ -298,7 +252,7 @@ pub struct TierSummary {
 }
 
 /// Reads, or writes, for callers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaneSummary {
     /// How many.
     pub operations: u64,
@@ -318,21 +272,8 @@ pub struct LaneSummary {
     pub sizes: Vec<SizeSummary>,
 }
 
-/// Operations on entries of about one size.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SizeSummary {
-    /// The size class.
-    pub name: &'static str,
-    /// At the device.
-    pub device: Spread,
-    /// 95th percentile of the time at the device for each MiB of an entry.
-    pub p95_ms_per_mib: f64,
-    /// Bytes for each second that an operation was at the device.
-    pub bytes_per_device_second: f64,
-}
-
 /// Entries that went from one tier to another.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoveSummary {
     /// How many.
     pub operations: u64,
@@ -343,7 +284,7 @@ pub struct MoveSummary {
 }
 
 /// What went in and out of a tier: for callers, and to make room or to move up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// Entries read.
     pub reads: u64,
@@ -372,8 +313,17 @@ impl Traffic {
     }
 }
 
+/// What goes in and out of a tier in a second, in GiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bandwidth {
+    /// Out of it.
+    pub read_gbps: f64,
+    /// Into it.
+    pub write_gbps: f64,
+}
+
 /// Time of operations at a device; those at the same time are added up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Busy {
     /// Of reads.
     pub reading: Nanos,
@@ -392,7 +342,7 @@ impl Busy {
 }
 
 /// One second of the window, or several of one that is longer than a day.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Second {
     /// Entries in or out of the storage tier.
     pub storage_operations: u64,
@@ -454,9 +404,22 @@ impl StorageSummary {
         self.tier(role).map(|tier| tier.traffic).unwrap_or_default()
     }
 
-    /// `amount` for each second of the window.
-    pub fn per_second(&self, amount: f64) -> f64 {
-        ratio(amount, self.window.elapsed.as_seconds())
+    /// How fast the tier with this role was read and written; nothing if there is none.
+    pub fn bandwidth(&self, role: TierRole) -> Bandwidth {
+        Bandwidth {
+            read_gbps: self.per_second(|run| run.traffic(role).read_bytes as f64 / GIB),
+            write_gbps: self.per_second(|run| run.traffic(role).written_bytes as f64 / GIB),
+        }
+    }
+
+    /// `amount` for each second of the window. Of several runs each has its own window, and their rates add up.
+    pub fn per_second(&self, amount: impl Fn(&Self) -> f64) -> f64 {
+        self.added(|run| ratio(amount(run), run.window.elapsed.as_seconds()))
+    }
+
+    /// `value` of this run, or the sum of those of its parts.
+    pub(crate) fn added(&self, value: impl Fn(&Self) -> f64) -> f64 {
+        if self.parts.is_empty() { value(self) } else { self.parts.iter().map(value).sum() }
     }
 
     /// Bytes that callers read, from whatever tier.

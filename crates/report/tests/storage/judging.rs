@@ -11,7 +11,7 @@ fn promises_are_judged_by_class() {
     let run = collect(&setting(), window(10, &facts));
     let class = &run.requests.classes[0];
     assert_eq!((class.violations, class.compliance(), class.met()), (5, 0.95, true));
-    assert_eq!(class.tail.map(|tail| tail.met), [Some(true), None, None]);
+    assert_eq!(class.tail().map(|tail| tail.met), [Some(true), None, None]);
     facts.push(request(60.0));
     assert!(!collect(&setting(), window(10, &facts)).requests.classes[0].met());
 }

@@ -5,3 +5,4 @@ mod forms;
 mod given;
 mod judging;
 mod laws;
+mod merging;

@@ -91,6 +91,8 @@ pub struct BenchArgs {
     pub cooldown: Option<f64>,
     pub drop_page_cache: bool,
     pub strict: bool,
+    pub rank: Option<u32>,
+    pub ranks: Option<u32>,
 }
 
 /// What the GPU tier is.

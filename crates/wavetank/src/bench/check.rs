@@ -21,6 +21,7 @@ pub(super) fn plan(plan: &BenchPlan, findings: &mut Findings) {
         let name = tier.role.name();
         findings.take(sound.map_err(|error| error.within(format!("{name} tier"))));
     }
+    rank(plan, findings);
     findings.count("--trials", plan.trials.most.into(), 1, 1000);
     findings.within("--trials-ci", plan.trials.until_ci_percent.unwrap_or(1.0), 0.1, 100.0);
     let limits = &plan.criteria;
@@ -40,6 +41,19 @@ pub(super) fn plan(plan: &BenchPlan, findings: &mut Findings) {
     let recorded = matches!(plan.run.feed, Feed::Recording { .. });
     if recorded != plan.dataset.is_some() {
         findings.wrong("dataset", "goes with a feed that is a recording, and only with it");
+    }
+}
+
+/// Notes what is wrong with being one of many.
+pub(super) fn rank(plan: &BenchPlan, findings: &mut Findings) {
+    let Some(rank) = plan.rank else { return };
+    if rank.number >= rank.of || rank.of < 2 {
+        findings.wrong("rank", format!("there is no number {} of {}", rank.number, rank.of));
+    }
+    if plan.trials.until_ci_percent.is_some() {
+        let what =
+            "auto is not for ranks: they do not know of each other, and none may end before the others";
+        findings.wrong("--trials", format!("{what} — hint: give a number"));
     }
 }
 

@@ -11,6 +11,7 @@ use super::findings::Findings;
 use super::machine::Machine;
 use super::model::{self, ModelPlan};
 use super::plan::BenchPlan;
+use super::rank::{self, Rank};
 
 /// What a plan is made from and what was found on the way.
 pub(super) struct Draft<'a> {
@@ -19,6 +20,8 @@ pub(super) struct Draft<'a> {
     pub(super) config: Config,
     pub(super) findings: Findings,
     pub(super) warnings: Vec<String>,
+    /// Which of many processes the plan is for.
+    pub(super) rank: Option<Rank>,
 }
 
 /// Bytes of a GiB.
@@ -55,7 +58,8 @@ impl<'a> Draft<'a> {
     pub(super) fn new(machine: &'a Machine, args: &'a BenchArgs) -> Self {
         let mut findings = Findings::default();
         let config = Config::read(args.config.as_deref(), &mut findings);
-        Self { machine, args, config, findings, warnings: Vec::new() }
+        let rank = findings.take(rank::find(args, machine.variable)).flatten();
+        Self { machine, args, config, findings, warnings: Vec::new(), rank }
     }
 
     /// The plan, unless there is no model to make one for.
@@ -97,6 +101,7 @@ impl<'a> Draft<'a> {
             trials,
             strict: args.strict,
             temporary_cache,
+            rank: self.rank,
             num_gpus: args.num_gpus.unwrap_or(1),
             gpu_mem_gb: memory.gpu_gb,
             cpu_mem_gb: memory.cpu_gb,

@@ -3,18 +3,19 @@
 use serde_json::{Map, Value, json};
 use wavetank_bench::{Action, Ended, Harness, Outcome, ScaleStep};
 use wavetank_model::TierRole;
-use wavetank_report::StorageSummary;
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::GIB;
+use wavetank_report::storage::{LaneSummary, MetricName, TierSummary};
+use wavetank_report::{Spread, StorageSummary};
 
 use super::dataset::Dataset;
 use super::plan::BenchPlan;
 use super::run::{Trial, Trials};
+use super::share::Share;
 use super::validation::Validation;
 use super::{trials, warn};
 
 /// The version of the report's layout.
-const SCHEMA_VERSION: u32 = 1;
+pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// A finished benchmark.
 pub struct Benched {
@@ -40,32 +41,29 @@ impl Benched {
 }
 
 /// A number of one trial: its key, and where it comes from.
-type Number = (&'static str, fn(&StorageSummary) -> f64);
+pub(super) type Number = (&'static str, fn(&StorageSummary) -> f64);
 
 /// What trials are compared by besides their primary metric.
-const NUMBERS: &[Number] = &[
-    ("avg_throughput_tokens_per_sec", |run| run.per_second(run.requests.generated_tokens as f64)),
-    ("tier_storage_read_bandwidth_gbps", |run| {
-        run.per_second(run.traffic(TierRole::Storage).read_bytes as f64 / GIB)
-    }),
-    ("tier_storage_write_bandwidth_gbps", |run| {
-        run.per_second(run.traffic(TierRole::Storage).written_bytes as f64 / GIB)
-    }),
+pub(super) const NUMBERS: &[Number] = &[
+    ("avg_throughput_tokens_per_sec", |run| run.metric(MetricName::WallClock).value),
+    ("tier_storage_read_bandwidth_gbps", |run| run.bandwidth(TierRole::Storage).read_gbps),
+    ("tier_storage_write_bandwidth_gbps", |run| run.bandwidth(TierRole::Storage).write_gbps),
     ("end_to_end_p95_ms", |run| run.requests.end_to_end.p95),
     ("end_to_end_p99_ms", |run| run.requests.end_to_end.p99),
-    ("storage_read_device_p95_ms", |run| {
-        run.tier(TierRole::Storage).map_or(0.0, |tier| tier.reads.device.p95)
-    }),
-    ("storage_read_device_p99_ms", |run| {
-        run.tier(TierRole::Storage).map_or(0.0, |tier| tier.reads.device.p99)
-    }),
-    ("storage_write_device_p95_ms", |run| {
-        run.tier(TierRole::Storage).map_or(0.0, |tier| tier.writes.device.p95)
-    }),
-    ("storage_write_device_p99_ms", |run| {
-        run.tier(TierRole::Storage).map_or(0.0, |tier| tier.writes.device.p99)
-    }),
+    ("storage_read_device_p95_ms", |run| storage(run).map_or(0.0, |tier| tier.reads.device.p95)),
+    ("storage_read_device_p99_ms", |run| storage(run).map_or(0.0, |tier| tier.reads.device.p99)),
+    ("storage_write_device_p95_ms", |run| storage(run).map_or(0.0, |tier| tier.writes.device.p95)),
+    ("storage_write_device_p99_ms", |run| storage(run).map_or(0.0, |tier| tier.writes.device.p99)),
 ];
+
+fn storage(run: &StorageSummary) -> Option<&TierSummary> {
+    run.tier(TierRole::Storage)
+}
+
+/// The time at the device of the storage tier.
+fn lane(run: &StorageSummary, which: fn(&TierSummary) -> &LaneSummary) -> Spread {
+    storage(run).map(|tier| which(tier).device.clone()).unwrap_or_default()
+}
 
 /// Everything a report is made of.
 pub(super) struct Finished<'a> {
@@ -90,6 +88,8 @@ impl Finished<'_> {
         warnings.extend(self.warnings_of_trials(chosen));
         let mut report = self.json(chosen, &warnings);
         report.insert("trials".to_owned(), self.trials_json(chosen));
+        let share = self.plan.rank.map(|rank| Share::of(rank, self.plan, &self.trials));
+        report.extend(share.map(|share| ("rank".to_owned(), json!(share))));
         let alone = |at: usize| {
             let mut report = self.json(at, &self.warnings(at));
             report.insert("trial".to_owned(), json!({ "number": at + 1, "of": self.trials.all.len() }));
@@ -178,6 +178,26 @@ impl Finished<'_> {
         report
     }
 
+    /// Latencies of all trials that are compared, as if they were one run.
+    fn pooled(&self) -> Value {
+        let union = |spread: fn(&StorageSummary) -> Spread| {
+            let spreads: Vec<Spread> =
+                self.trials.whole().iter().map(|trial| spread(&trial.summary)).collect();
+            let all = Spread::merged(&spreads);
+            let mut keys: Map<String, Value> =
+                all.percentiles().into_iter().map(|(name, ms)| (name.to_owned(), json!(ms))).collect();
+            keys.insert("mean".to_owned(), json!(all.mean));
+            keys.insert("samples".to_owned(), json!(all.count()));
+            keys
+        };
+        json!({
+            "end_to_end": union(|run| run.requests.end_to_end.clone()),
+            "storage_io": union(|run| run.requests.storage.clone()),
+            "storage_read_device": union(|run| lane(run, |tier| &tier.reads)),
+            "storage_write_device": union(|run| lane(run, |tier| &tier.writes)),
+        })
+    }
+
     fn trials_json(&self, chosen: usize) -> Value {
         let row = |trial: &Trial| {
             let mut row: Map<String, Value> = NUMBERS
@@ -200,6 +220,7 @@ impl Finished<'_> {
             "metric": self.trials.all[chosen].summary.primary_metric().name.key(),
             "agreement": self.trials.primary(),
             "agreement_by_number": numbers.collect::<std::collections::BTreeMap<_, _>>(),
+            "pooled_latency_ms": self.pooled(),
             "advice": self.advice(),
             "trials": self.trials.all.iter().map(row).collect::<Vec<_>>(),
         })
@@ -214,7 +235,7 @@ fn page_cache(dropped: Option<&Result<(), String>>) -> Value {
     }
 }
 
-fn ended(ended: &Ended) -> (Value, bool) {
+pub(super) fn ended(ended: &Ended) -> (Value, bool) {
     match ended {
         Ended::Duration => (json!("duration"), false),
         Ended::Drained => (json!("drained"), false),

@@ -5,6 +5,8 @@ use std::thread;
 use wavetank_model::Result;
 use wavetank_store::backends::{DeviceMemory, device_memory};
 
+use super::rank::{self, Variable};
+
 /// A machine.
 pub(super) struct Machine {
     /// Its processor cores.
@@ -13,13 +15,15 @@ pub(super) struct Machine {
     pub(super) memory_bytes: Option<u64>,
     /// The memory of one of its GPUs, or what is missing.
     pub(super) gpu: fn(u32) -> Result<DeviceMemory>,
+    /// What a launcher of many processes told this one.
+    pub(super) variable: Variable,
 }
 
 impl Machine {
     /// This one.
     pub(super) fn here() -> Self {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        Self { cores, memory_bytes: memory_bytes(), gpu: device_memory }
+        Self { cores, memory_bytes: memory_bytes(), gpu: device_memory, variable: rank::variable }
     }
 }
 

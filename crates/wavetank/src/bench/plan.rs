@@ -13,6 +13,7 @@ use super::draft::Draft;
 use super::findings::Findings;
 use super::machine::Machine;
 use super::model::ModelPlan;
+use super::rank::Rank;
 use super::trials::TrialsPlan;
 
 /// A storage benchmark with what its report needs to know. It is part of every report and can be run again.
@@ -38,6 +39,9 @@ pub struct BenchPlan {
     /// Whether the cache directory is made for the run and removed after it. The storage tier's location is
     /// empty then.
     pub temporary_cache: bool,
+    /// Which of many processes does it; absent where it is alone. `run` is what all of them share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Rank>,
     /// GPUs there are.
     pub num_gpus: u32,
     /// Memory of one GPU as asked for, in GiB.
@@ -106,6 +110,12 @@ impl BenchPlan {
     /// Whether entries have bytes: not where operations are only logged.
     pub(super) fn moves_bytes(&self) -> bool {
         self.run.tiers.iter().any(|tier| tier.options.get("moves").is_none_or(|moves| moves != "no"))
+    }
+
+    /// Where entries are stored; the folder for temporary files where one is made for the run.
+    pub fn directory(&self) -> PathBuf {
+        let location = self.run.storage().map(|tier| PathBuf::from(&tier.location));
+        location.filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir)
     }
 
     /// Reads a plan, or the plan inside a report.

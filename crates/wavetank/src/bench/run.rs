@@ -13,6 +13,8 @@ use super::dataset::{self, Dataset};
 use super::finished::{Benched, Finished};
 use super::iolog::IoLog;
 use super::plan::BenchPlan;
+use super::rank::OwnFolder;
+use super::stamp::Stamped;
 use super::trials::{self, Agreement, Heat, Heating};
 use super::validation::Validation;
 
@@ -102,15 +104,17 @@ pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) 
     let dataset = dataset::read(plan)?;
     let harness = Harness::measure(&plan.run)?;
     let folder = plan.temporary_cache.then(temporary).transpose()?;
-    let mut run = plan.run.clone();
+    let mut run = plan.own_run();
     if let Some(folder) = &folder {
         let storage = run.tiers.iter_mut().find(|tier| tier.role == TierRole::Storage);
         let storage = storage.expect("a temporary directory is for the storage tier");
         storage.location = folder.path().to_string_lossy().into_owned();
     }
+    let own_folder = OwnFolder::before(plan, &run);
     let runner = Runner { plan, run: &run, dataset: dataset.as_ref(), log };
     let trials = runner.run_trials(observer);
     let cleaned = wavetank_bench::clean(&run);
+    own_folder.remove();
     let trials = trials?;
     if trials.error.is_none() {
         cleaned?;
@@ -166,7 +170,7 @@ impl Runner<'_> {
     fn run_trial(&self, watch: &mut (dyn Watch + Send), stop: &AtomicBool) -> Result<Trial> {
         let page_cache = self.plan.trials.drop_page_cache.then(trials::drop_page_cache);
         let before = Heat::now(self.directory().as_deref());
-        let mut sink = Storage::new(&setting(self.plan));
+        let mut sink = Stamped::new(Storage::new(&setting(self.plan)));
         let outcome = self.run_once(Observer { sink: &mut sink, watch, stop })?;
         let tiers = outcome.usage.iter().map(|usage| TierUse { bytes: usage.bytes, entries: usage.entries });
         let summary = sink.summary(AtEnd { tiers: tiers.collect() });
@@ -211,7 +215,7 @@ fn setting(plan: &BenchPlan) -> Setting {
         }),
         cpu_mem_bytes: (plan.cpu_mem_gb * wavetank_report::storage::GIB) as u64,
         generation_ns_per_token: run.pace.0.0,
-        seed: run.seed,
+        seed: plan.seed(),
         profile: plan.profile,
         criteria: plan.criteria,
         clock: match (run.time, plan.moves_bytes()) {

@@ -28,7 +28,7 @@ pub fn run_parameters(plan: &BenchPlan) -> Vec<(String, Value)> {
         ("IO Threads", json!(run.io_threads)),
         ("IO Depth", json!(run.io_depth)),
         ("Trials", json!(plan.trials.most)),
-        ("Seed", json!(run.seed)),
+        ("Seed", json!(plan.seed())),
         ("wavetank Version", json!(plan.wavetank_version)),
     ]
     .map(|(name, value)| (name.to_owned(), value))

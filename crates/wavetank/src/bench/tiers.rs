@@ -95,7 +95,7 @@ impl Draft<'_> {
 
     /// A real one, if there is any.
     fn device(&mut self, kind: GpuTier, bytes: u64) -> Option<TierPlan> {
-        let number = self.args.gpu_device.unwrap_or(0);
+        let number = self.args.gpu_device.or_else(|| self.own_device()).unwrap_or(0);
         let memory = match (self.machine.gpu)(number) {
             Ok(memory) => memory,
             Err(error) if kind == GpuTier::Auto && self.args.gpu_mem_gb.is_none() => {
@@ -123,6 +123,11 @@ impl Draft<'_> {
         self.warn_if_less(usable, bytes);
         let tier = self.tier(TierRole::Gpu, "cuda", Some(bytes.min(usable)));
         Some(TierPlan { location: number.to_string(), ..tier })
+    }
+
+    /// The ranks of a host take one device each, where there are so many.
+    fn own_device(&self) -> Option<u32> {
+        self.rank?.local.filter(|local| (self.machine.gpu)(*local).is_ok())
     }
 
     /// What of a device holds KV: a share of it, as far as enough stays free.
@@ -163,7 +168,14 @@ impl Draft<'_> {
         if asked.is_none() && is_placed && entry.caps.location == Location::Directory {
             let folder = if is_temporary { std::env::temp_dir() } else { tier.location.clone().into() };
             let free = place::free_bytes(&folder).map_err(|error| error.at("--cache-dir"));
-            tier.capacity_bytes = self.findings.take(free).map(|free| free / 100 * STORAGE_PERCENT);
+            let of = self.rank.map_or(1, |rank| u64::from(rank.of));
+            tier.capacity_bytes = self.findings.take(free).map(|free| free / 100 * STORAGE_PERCENT / of);
+            if of > 1 {
+                self.warn(format!(
+                    "storage holds 1/{of} of what could be used: ranks may share it; --storage-capacity-gb says \
+                     how much each may use"
+                ));
+            }
         }
         if tier.capacity_bytes.is_none() && entry.caps.location == Location::Device {
             let what = format!("is needed with --backend {name}");

@@ -17,11 +17,10 @@ const WORTH_COUNTING: u64 = 64 << 20;
 
 /// Everything there is to say about one run.
 pub(super) fn about(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Vec<String> {
-    let mut warnings = summary.warnings();
+    let mut warnings = about_numbers(plan, summary);
     warnings.extend(outcome.notes.iter().cloned());
     warnings.extend(ended(&outcome.ended));
     warnings.extend(counting(plan, summary, outcome));
-    warnings.extend(circumstances(plan));
     let mut count = |number: u64, what: &str| {
         if number > 0 {
             warnings.push(format!("{number} {what}"));
@@ -29,16 +28,29 @@ pub(super) fn about(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcom
     };
     count(outcome.lost_events, "events of the store were lost: its numbers are too small");
     count(outcome.unremoved, "copies could not be deleted and still take room");
-    count(summary.requests.turned_away(), "requests found the queue full; see --queue-limit");
-    let all = summary.touches.all();
-    count(all.refused, "entries found no room in any tier");
-    count(all.failed_reads + all.failed_writes, "operations failed");
     for (what, part) in [
         ("preconditioning", outcome.filled.preconditioned),
         ("prepared entries", outcome.filled.prepared),
         ("documents", outcome.filled.documents),
     ] {
         count(part.failed, &format!("entries of {what} could not be written"));
+    }
+    warnings
+}
+
+/// What the plan and the numbers say, of one run or of many ranks.
+pub(super) fn about_numbers(plan: &BenchPlan, summary: &StorageSummary) -> Vec<String> {
+    let mut warnings = summary.warnings();
+    warnings.extend(circumstances(plan));
+    let all = summary.touches.all();
+    for (number, what) in [
+        (summary.requests.turned_away(), "requests found the queue full; see --queue-limit"),
+        (all.refused, "entries found no room in any tier"),
+        (all.failed_reads + all.failed_writes, "operations failed"),
+    ] {
+        if number > 0 {
+            warnings.push(format!("{number} {what}"));
+        }
     }
     warnings
 }

@@ -80,6 +80,13 @@ struct RunFlags {
     /// Exit with 1 when the assessment fails.
     #[arg(long)]
     strict: bool,
+    /// Which of --ranks processes this is, from 0; each has its own seed, directory and
+    /// report [default: as mpirun or srun says].
+    #[arg(long, value_name = "N")]
+    rank: Option<u32>,
+    /// How many processes run this benchmark; 1 is this one alone.
+    #[arg(long, value_name = "N")]
+    ranks: Option<u32>,
 }
 
 #[derive(Args)]
@@ -304,12 +311,17 @@ pub(super) struct BenchOutputFlags {
     /// Run the plan of a report again; only output flags can be added.
     #[arg(long, value_name = "FILE")]
     pub(super) plan: Option<PathBuf>,
-    /// Where the report goes [default: benchmark_results_TIME.json].
+    /// Where the report goes [default: benchmark_results_TIME.json, or
+    /// rankN.json].
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Write a table too: .xlsx, or .csv.
     #[arg(long, value_name = "FILE")]
     pub(super) xlsx_output: Option<PathBuf>,
+    /// Add the plan, the machine, every trial and checksums to a package that can be
+    /// submitted; see `bench check`.
+    #[arg(long, value_name = "DIR")]
+    pub(super) mlperf: Option<PathBuf>,
     /// Say nothing while it runs.
     #[arg(long)]
     quiet: bool,
@@ -358,6 +370,8 @@ impl RunFlags {
         args.cooldown = self.cooldown;
         args.drop_page_cache = self.drop_page_cache;
         args.strict = self.strict;
+        args.rank = self.rank;
+        args.ranks = self.ranks;
     }
 }
 

@@ -6,7 +6,11 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use serde_json::Value;
-use wavetank::{BenchArgs, BenchObserver, BenchPlan, Benched, Error, Result, bench, run_parameters};
+use wavetank::suite::Hardware;
+use wavetank::{
+    BenchArgs, BenchObserver, BenchPlan, Benched, Error, Package, Result, Results, bench, package_name,
+    run_parameters,
+};
 use wavetank_report::render;
 
 use super::flags::{BenchFlags, BenchOutputFlags};
@@ -30,70 +34,114 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
     let plan = match &out.plan {
         Some(path) => {
             typed.io_trace_log = None;
+            let ranks =
+                BenchArgs { rank: typed.rank.take(), ranks: typed.ranks.take(), ..BenchArgs::default() };
             if typed != BenchArgs::default() {
                 return Err(Error::usage("a plan is complete")
                     .at("--plan")
                     .hint("only output flags can be added; to change a plan, edit its JSON"));
             }
-            BenchPlan::read(path)?
+            BenchPlan::read(path)?.joined(&ranks)?
         }
         None => BenchPlan::of(&typed)?,
     };
-    let report = output::report_path(out.output.as_deref(), "benchmark_results");
-    keep_apart(&plan, &report, &out, log.as_deref())?;
-    [Some(report.as_path()), out.xlsx_output.as_deref()]
+    let files = Files::of(&plan, &out, log.as_deref());
+    files.keep_apart(&plan)?;
+    [Some(&files.report), files.table.as_ref()]
         .into_iter()
         .flatten()
-        .try_for_each(output::try_out)?;
+        .try_for_each(|path| output::try_out(path))?;
+    let package = out.mlperf.as_deref().map(|folder| package(&plan, folder)).transpose()?;
     limits::raise_open_files();
     let stop = Interrupt::watch()?;
     stop.loaded.store(true, Ordering::Relaxed);
-    let mut live = Live::start(out.is_quiet(), plan.trials);
+    // One line that is written over is enough for all ranks.
+    let is_quiet = out.is_quiet() || plan.rank.is_some_and(|rank| rank.number > 0);
+    let mut live = Live::start(is_quiet, plan.trials);
     let mut news = live.news();
     let observer = BenchObserver { watch: &mut live, stop: &stop.raised, news: &mut news };
-    let benched = bench(&plan, observer, log.as_deref())?;
+    let benched = bench(&plan, observer, files.log.as_deref())?;
     drop(live);
     // What was measured is said before anything can go wrong with files.
     output::say(&summary(&plan, &benched))?;
-    write(&plan, &benched, &report, out.xlsx_output.as_deref())?;
-    output::say(&format!("Saved full report to: {}\n", report.display()))?;
+    write(&plan, &benched.report, (&files.report, files.table.as_deref()))?;
+    output::say(&format!("Saved full report to: {}\n", files.report.display()))?;
+    if let Some(mut package) = package {
+        let Benched { report, trial_reports, .. } = &benched;
+        package.add(package_name(&plan), Results { plan: &plan, report, trials: trial_reports })?;
+        package.seal(&Hardware::here(Some(&plan.directory()))?)?;
+        output::say(&format!("Saved package to: {}\n", package.folder().display()))?;
+    }
     Ok(exit_code(&plan, &benched))
 }
 
-fn keep_apart(plan: &BenchPlan, report: &Path, out: &BenchOutputFlags, log: Option<&Path>) -> Result<()> {
-    let inputs: Vec<PathBuf> = plan
-        .dataset
-        .iter()
-        .flat_map(|dataset| &dataset.files)
-        .chain(&plan_files(plan))
-        .map(PathBuf::from)
-        .collect();
-    let mut files: Vec<(&str, &Path)> = inputs.iter().map(|path| ("the input", path.as_path())).collect();
-    files.push(("--output", report));
-    files.extend(out.xlsx_output.as_deref().map(|path| ("--xlsx-output", path)));
-    files.extend(log.map(|path| ("--io-trace-log", path)));
-    output::keep_apart(&files)
+/// A package that can take what comes.
+fn package(plan: &BenchPlan, folder: &Path) -> Result<Package> {
+    if plan.rank.is_some() {
+        return Err(Error::usage("is not for a rank alone")
+            .at("--mlperf")
+            .hint("give it to `wavetank bench merge`, which has all ranks"));
+    }
+    Package::open(folder)
+}
+
+/// Where results go; each rank has its own.
+struct Files {
+    report: PathBuf,
+    table: Option<PathBuf>,
+    log: Option<PathBuf>,
+}
+
+impl Files {
+    fn of(plan: &BenchPlan, out: &BenchOutputFlags, log: Option<&Path>) -> Self {
+        let given = out.output.as_deref();
+        let own = |path: &Path| plan.rank.map_or_else(|| path.to_owned(), |rank| rank.file(path));
+        let report = match (plan.rank, given) {
+            (None, given) => output::report_path(given, "benchmark_results"),
+            (Some(rank), None) => rank.report_name().into(),
+            (Some(rank), Some(folder)) if folder.is_dir() => folder.join(rank.report_name()),
+            (Some(rank), Some(path)) => rank.file(path),
+        };
+        Self { report, table: out.xlsx_output.as_deref().map(own), log: log.map(own) }
+    }
+
+    fn keep_apart(&self, plan: &BenchPlan) -> Result<()> {
+        let inputs: Vec<PathBuf> = plan
+            .dataset
+            .iter()
+            .flat_map(|dataset| &dataset.files)
+            .chain(&plan_files(plan))
+            .map(PathBuf::from)
+            .collect();
+        let mut files: Vec<(&str, &Path)> = inputs.iter().map(|path| ("the input", path.as_path())).collect();
+        files.push(("--output", &self.report));
+        files.extend(self.table.as_deref().map(|path| ("--xlsx-output", path)));
+        files.extend(self.log.as_deref().map(|path| ("--io-trace-log", path)));
+        output::keep_apart(&files)
+    }
 }
 
 fn plan_files(plan: &BenchPlan) -> Vec<String> {
     plan.validation_trace.iter().map(|path| path.display().to_string()).collect()
 }
 
-fn write(plan: &BenchPlan, benched: &Benched, report: &Path, table: Option<&Path>) -> Result<()> {
-    output::write(report, |out| render::json::write(&benched.report, out))?;
-    let Some(path) = table else { return Ok(()) };
+/// Writes the report, and the table if one was asked for.
+pub(super) fn write(plan: &BenchPlan, report: &Value, to: (&Path, Option<&Path>)) -> Result<()> {
+    output::write(to.0, |out| render::json::write(report, out))?;
+    let Some(path) = to.1 else { return Ok(()) };
     let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
     let parameters = run_parameters(plan);
     output::write(path, |out| {
         let sheet = if is_csv { render::storage::csv } else { render::storage::xlsx };
-        sheet(&benched.report, &parameters, out)
+        sheet(report, &parameters, out)
     })
 }
 
 fn summary(plan: &BenchPlan, benched: &Benched) -> String {
     let partial = if benched.report["partial"] == true { " (partial)" } else { "" };
     let (users, model) = (plan.run.users, &plan.model.name);
-    let title = format!("wavetank bench{partial}: {model}, {users} users");
+    let rank = plan.rank.map_or(String::new(), |rank| format!(", {}", rank.title()));
+    let title = format!("wavetank bench{partial}: {model}, {users} users{rank}");
     let table = render::storage::table(&title, &benched.summary, &benched.warnings);
     format!("{table}{}{}{}", scaling(benched), trials(benched), harness(benched))
 }

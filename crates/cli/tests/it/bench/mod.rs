@@ -8,6 +8,7 @@ mod log_rules;
 mod logs;
 mod modes;
 mod outputs;
+mod package;
 mod recordings;
 mod scaling;
 mod suite;

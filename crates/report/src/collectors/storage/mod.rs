@@ -66,7 +66,12 @@ impl Storage {
 
     fn close_with(&mut self, at: Nanos, in_flight: u64, queued_at_end: u64) {
         if let Phase::Open { since } = self.phase {
-            self.phase = Phase::Closed(Window { elapsed: at.since(since), in_flight, queued_at_end });
+            self.phase = Phase::Closed(Window {
+                began: Nanos::ZERO,
+                elapsed: at.since(since),
+                in_flight,
+                queued_at_end,
+            });
         }
     }
 
@@ -87,6 +92,7 @@ impl Storage {
             host_memory: self.host_memory(),
             timeline,
             timeline_step,
+            parts: Vec::new(),
         }
     }
 

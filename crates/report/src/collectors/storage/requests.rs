@@ -3,7 +3,7 @@
 use wavetank_model::{Class, Nanos, Served};
 
 use crate::Latencies;
-use crate::storage::{ClassSummary, ClassTarget, LatencyLists, RequestsSummary, TailTarget};
+use crate::storage::{ClassSummary, ClassTarget, LatencyLists, RequestsSummary};
 
 /// Lists of latencies in a report are complete up to this many values.
 const LIST_LIMIT: usize = 100_000;
@@ -112,28 +112,14 @@ impl ByClass {
 
     fn summary(&self, class: Class, unfinished: u64) -> ClassSummary {
         let Self { target, arrived, turned_away, violations, ref end_to_end } = *self;
-        let spread = end_to_end.spread();
-        // A percentile says something once one value lies beyond it.
-        let tail = |name, target_ms, actual_ms, needs| TailTarget {
-            name,
-            target_ms,
-            actual_ms,
-            met: (spread.count() >= needs).then_some(actual_ms <= target_ms),
-        };
-        let tail = [
-            tail("p99", target.p99_ms, spread.p99, 100),
-            tail("p999", target.p999_ms, spread.p999, 1_000),
-            tail("p9999", target.p9999_ms, spread.p9999, 10_000),
-        ];
         ClassSummary {
             class,
             arrived,
             turned_away,
             unfinished,
             violations,
-            target_p95_ms: target.p95_ms,
-            tail,
-            end_to_end: spread,
+            target,
+            end_to_end: end_to_end.spread(),
         }
     }
 }

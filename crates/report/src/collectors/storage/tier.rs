@@ -2,31 +2,10 @@
 
 use wavetank_model::{IoTimes, Nanos, TierRole};
 
-use crate::statistics::ratio;
-use crate::storage::{Busy, LaneSummary, MoveSummary, SizeSummary, TierSummary, TierUse, Traffic};
+use crate::storage::{Busy, LaneSummary, MoveSummary, SizeClass, SizeSummary, TierSummary, TierUse, Traffic};
 use crate::{Latencies, Spread};
 
 const MIB: u64 = 1 << 20;
-
-/// Entries of about one size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SizeClass {
-    /// Its name in reports.
-    name: &'static str,
-    /// What is at least as long belongs to the next one.
-    below_bytes: u64,
-}
-
-/// Every size class, the smallest first.
-const SIZE_CLASSES: [SizeClass; 7] = [
-    SizeClass { name: "<1 MiB", below_bytes: MIB },
-    SizeClass { name: "1-4 MiB", below_bytes: 4 * MIB },
-    SizeClass { name: "4-16 MiB", below_bytes: 16 * MIB },
-    SizeClass { name: "16-64 MiB", below_bytes: 64 * MIB },
-    SizeClass { name: "64-256 MiB", below_bytes: 256 * MIB },
-    SizeClass { name: "256-1024 MiB", below_bytes: 1024 * MIB },
-    SizeClass { name: ">=1 GiB", below_bytes: u64::MAX },
-];
 
 /// One tier.
 #[derive(Debug, Default)]
@@ -94,7 +73,7 @@ pub(super) struct Lane {
     host: Latencies,
     wait: Latencies,
     service: Latencies,
-    sizes: [Size; SIZE_CLASSES.len()],
+    sizes: [Size; SizeClass::ALL.len()],
 }
 
 /// Operations on entries of about one size.
@@ -115,13 +94,12 @@ impl Lane {
         // Both overlap, so their sum may be more than there was.
         self.service.record((times.host + times.device).min(times.total));
         if bytes > 0 {
-            let class = SIZE_CLASSES.partition_point(|class| class.below_bytes <= bytes);
-            self.sizes[class.min(SIZE_CLASSES.len() - 1)].record(bytes, times.device);
+            self.sizes[SizeClass::of(bytes) as usize].record(bytes, times.device);
         }
     }
 
     fn summary(&self) -> LaneSummary {
-        let sizes = self.sizes.iter().zip(SIZE_CLASSES).filter(|(size, _)| size.device.count() > 0);
+        let sizes = self.sizes.iter().zip(SizeClass::ALL).filter(|(size, _)| size.device.count() > 0);
         LaneSummary {
             operations: self.total.count(),
             bytes: self.bytes,
@@ -130,7 +108,7 @@ impl Lane {
             host: self.host.spread(),
             wait: self.wait.spread(),
             service: self.service.spread(),
-            sizes: sizes.map(|(size, class)| size.summary(class.name)).collect(),
+            sizes: sizes.map(|(size, class)| size.summary(class)).collect(),
         }
     }
 }
@@ -142,12 +120,12 @@ impl Size {
         self.device_per_mib.record(Nanos((device.0 as f64 * MIB as f64 / bytes as f64).round() as u64));
     }
 
-    fn summary(&self, name: &'static str) -> SizeSummary {
+    fn summary(&self, class: SizeClass) -> SizeSummary {
         SizeSummary {
-            name,
+            class,
+            bytes: self.bytes,
             device: self.device.spread(),
-            p95_ms_per_mib: self.device_per_mib.spread().p95,
-            bytes_per_device_second: ratio(self.bytes as f64, self.device.sum().as_seconds()),
+            device_per_mib: self.device_per_mib.spread(),
         }
     }
 }

@@ -4,10 +4,9 @@ use wavetank_model::{Nanos, Operation, Served};
 
 use crate::statistics::rank;
 use crate::storage::Second;
+use crate::storage::timeline::MOST_ROWS;
 
 const SECOND: u64 = 1_000_000_000;
-/// A day of seconds; a longer window has as many rows at most, each of several seconds.
-const MOST_ROWS: u64 = 86_400;
 /// Events of different threads may be told a little late: a row stays open this much longer.
 const OPEN_ROWS: usize = 2;
 

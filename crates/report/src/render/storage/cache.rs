@@ -61,8 +61,8 @@ fn volumes(run: &StorageSummary) -> Map<String, Value> {
         "read_write_ratio": ratio(read as f64, written.max(1) as f64),
         "read_operations": reads,
         "write_operations": writes,
-        "read_iops": run.per_second(reads as f64),
-        "write_iops": run.per_second(writes as f64),
+        "read_iops": run.per_second(|run| run.touches.all().hits as f64),
+        "write_iops": run.per_second(|run| run.touches.all().stored as f64),
         "storage_tokens_processed": run.storage_tokens(),
         "storage_throughput": run.metric(MetricName::StorageAssessment).value,
         "decode_bytes_read_gb": storage.read_bytes as f64 / GIB,
@@ -78,13 +78,14 @@ fn tier(run: &StorageSummary, role: TierRole) -> Map<String, Value> {
     let traffic = run.traffic(role);
     let at_end = run.tier(role).map(|tier| tier.at_end).unwrap_or_default();
     let (read, written) = (traffic.read_bytes as f64 / GIB, traffic.written_bytes as f64 / GIB);
+    let bandwidth = run.bandwidth(role);
     let rows = [
         (format!("{name}_entries"), json!(at_end.entries)),
         (format!("{name}_{used}_gb"), json!(at_end.bytes as f64 / GIB)),
         (format!("tier_{name}_kv_bytes_read_gb"), json!(read)),
         (format!("tier_{name}_kv_bytes_written_gb"), json!(written)),
-        (format!("tier_{name}_read_bandwidth_gbps"), json!(run.per_second(read))),
-        (format!("tier_{name}_write_bandwidth_gbps"), json!(run.per_second(written))),
+        (format!("tier_{name}_read_bandwidth_gbps"), json!(bandwidth.read_gbps)),
+        (format!("tier_{name}_write_bandwidth_gbps"), json!(bandwidth.write_gbps)),
     ];
     let mut keys: Map<String, Value> = rows.into_iter().collect();
     if role != TierRole::Gpu {

@@ -31,7 +31,8 @@ pub fn json(run: &StorageSummary) -> Map<String, Value> {
 /// Latencies one by one, in seconds.
 fn lists(run: &StorageSummary) -> Map<String, Value> {
     let Some(lists) = &run.requests.lists else {
-        let note = format!("omitted: {} values, see histograms", run.requests.completed());
+        let whose = if run.parts.is_empty() { "" } else { " and the runs' own reports" };
+        let note = format!("omitted: {} values, see histograms{whose}", run.requests.completed());
         return object(json!({ "latency_lists": note }));
     };
     let seconds = |values: &[u64]| values.iter().map(|&ns| json!(ns as f64 / 1e9)).collect();
@@ -91,7 +92,7 @@ fn totals(run: &StorageSummary) -> Map<String, Value> {
         "total_tokens_per_sec": wall_clock,
         "total_storage_io_time": requests.total_storage.as_seconds(),
         "storage_throughput_tokens_per_sec": run.metric(MetricName::StorageIo).value,
-        "requests_per_second": run.per_second(requests.completed() as f64),
+        "requests_per_second": run.per_second(|run| run.requests.completed() as f64),
         "in_flight": run.window.in_flight,
         "queued_at_end": run.window.queued_at_end,
         "turned_away": requests.turned_away(),
@@ -138,14 +139,14 @@ fn class_keys(class: &ClassSummary) -> Map<String, Value> {
 /// What the class was promised and what it got; without a request served there are no latencies to show.
 fn promise(class: &ClassSummary) -> Map<String, Value> {
     let mut sla = object(json!({
-        "target_p95_ms": class.target_p95_ms,
+        "target_p95_ms": class.target.p95_ms,
         "violations": class.violations,
         "compliance": class.compliance(),
         "met": class.met(),
     }));
     if class.served() > 0 {
         sla.insert("actual_p95_ms".to_owned(), json!(class.end_to_end.p95));
-        sla.extend(class.tail.map(|tail| {
+        sla.extend(class.tail().map(|tail| {
             let target = json!({ "target_ms": tail.target_ms, "actual_ms": tail.actual_ms, "met": tail.met });
             (tail.name.to_owned(), target)
         }));

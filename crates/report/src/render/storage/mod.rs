@@ -3,12 +3,14 @@
 mod cache;
 mod histograms;
 mod json;
+mod ranks;
 mod sheet;
 mod table;
 mod tiers;
 
 pub use self::histograms::read as read_histograms;
 pub use self::json::json;
+pub use self::ranks::ranks;
 pub(super) use self::sheet::whole as whole_sheet;
 pub use self::sheet::{csv, xlsx};
 pub use self::table::table;

@@ -4,8 +4,8 @@ use crate::Spread;
 use crate::render::table::{framed, number};
 use crate::statistics::ratio;
 use crate::storage::{
-    Assessment, ClassSummary, Clock, Criterion, GIB, LaneSummary, Metric, Standing, StorageSummary,
-    TierSummary,
+    Assessment, Bandwidth, ClassSummary, Clock, Criterion, GIB, LaneSummary, Metric, Standing,
+    StorageSummary, TierSummary,
 };
 use wavetank_model::TierRole;
 
@@ -64,7 +64,7 @@ fn criterion(criterion: &Criterion) -> String {
 
 fn requests(run: &StorageSummary) -> String {
     let (requests, window) = (&run.requests, &run.window);
-    let rate = run.per_second(requests.completed() as f64);
+    let rate = run.per_second(|run| run.requests.completed() as f64);
     format!(
         "Requests: {} served in {} s ({}/s), {} in flight, {} waiting, {} turned away; {} tokens generated\n",
         requests.completed(),
@@ -121,7 +121,7 @@ fn tiers(run: &StorageSummary) -> String {
 }
 
 fn tier_cells(run: &StorageSummary, tier: &TierSummary) -> Vec<String> {
-    let gbps = |bytes: u64| number(run.per_second(bytes as f64 / GIB));
+    let Bandwidth { read_gbps, write_gbps } = run.bandwidth(tier.role);
     let p95 = |spread: &Spread| shown(spread, spread.p95);
     // Memory is shown by what it took itself, a drive as callers see it.
     let whole = |lane: &LaneSummary| match tier.role {
@@ -130,8 +130,8 @@ fn tier_cells(run: &StorageSummary, tier: &TierSummary) -> Vec<String> {
     };
     vec![
         tier.role.name().to_owned(),
-        gbps(tier.traffic.read_bytes),
-        gbps(tier.traffic.written_bytes),
+        number(read_gbps),
+        number(write_gbps),
         whole(&tier.reads),
         p95(&tier.reads.device),
         p95(&tier.reads.wait),
@@ -184,7 +184,7 @@ fn classes(classes: &[ClassSummary]) -> String {
             class.unfinished.to_string(),
             shown(spread, spread.mean),
             shown(spread, spread.p95),
-            number(class.target_p95_ms),
+            number(class.target.p95_ms),
             if known { format!("{:.1} %", class.compliance() * 100.0) } else { "N/A".to_owned() },
             if !known {
                 "N/A"

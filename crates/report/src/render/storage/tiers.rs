@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{latency, object};
-use crate::storage::{GIB, LaneSummary, MoveSummary, SizeSummary, StorageSummary, TierSummary};
+use crate::storage::{Bandwidth, GIB, LaneSummary, MoveSummary, SizeSummary, StorageSummary, TierSummary};
 
 /// Every tier, in the order of their numbers.
 pub(super) fn rows(run: &StorageSummary) -> Vec<Value> {
@@ -11,7 +11,7 @@ pub(super) fn rows(run: &StorageSummary) -> Vec<Value> {
 }
 
 fn row(run: &StorageSummary, tier: &TierSummary) -> Map<String, Value> {
-    let gbps = |bytes: u64| run.per_second(bytes as f64 / GIB);
+    let Bandwidth { read_gbps, write_gbps } = run.bandwidth(tier.role);
     object(json!({
         "role": tier.role,
         "hits": tier.hits,
@@ -25,8 +25,8 @@ fn row(run: &StorageSummary, tier: &TierSummary) -> Map<String, Value> {
         "evictions": tier.evictions,
         "dropped_copies": tier.drops,
         "failures": tier.failures,
-        "read_bandwidth_gbps": gbps(tier.traffic.read_bytes),
-        "write_bandwidth_gbps": gbps(tier.traffic.written_bytes),
+        "read_bandwidth_gbps": read_gbps,
+        "write_bandwidth_gbps": write_gbps,
         "entries": tier.at_end.entries,
         "bytes": tier.at_end.bytes,
     }))
@@ -62,13 +62,13 @@ fn size_row(tier: &str, operation: &str, size: &SizeSummary) -> Value {
     json!({
         "tier": tier,
         "operation": operation,
-        "size": size.name,
+        "size": size.class,
         "count": size.device.count(),
         "p50_ms": size.device.p50,
         "p95_ms": size.device.p95,
         "p99_ms": size.device.p99,
-        "p95_ms_per_mib": size.p95_ms_per_mib,
-        "gbps": size.bytes_per_device_second / GIB,
+        "p95_ms_per_mib": size.device_per_mib.p95,
+        "gbps": size.bytes_per_device_second() / GIB,
     })
 }
 

@@ -62,6 +62,8 @@ impl Drafts<'_> {
             autoscaler_mode: scenario.scaling,
             target_saturation: (scenario.scaling == Some(ScaleMode::Qos)).then_some(TARGET_SATURATION),
             performance_profile: is_submission.then_some(Profile::Throughput),
+            // A suite is of one machine, whoever started it.
+            ranks: Some(1),
             ..BenchArgs::default()
         };
         if parameters.quick { quickened(args) } else { args }

@@ -149,6 +149,11 @@ impl Surroundings {
 }
 
 impl Hardware {
+    /// This machine, with the drive that `directory` is on.
+    pub fn here(directory: Option<&Path>) -> Result<Self> {
+        Self::detect(&Machine::here(), &Surroundings::here(), directory)
+    }
+
     /// Looks at `machine`; `typed` is the directory that was asked for.
     pub(super) fn detect(
         machine: &Machine,

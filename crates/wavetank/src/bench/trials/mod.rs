@@ -4,6 +4,7 @@ mod agreement;
 mod heat;
 mod pause;
 
+use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
@@ -32,6 +33,15 @@ pub enum TrialCount {
     Number(u32),
     /// As many as it takes until they agree.
     Auto,
+}
+
+impl fmt::Display for TrialCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
 }
 
 impl FromStr for TrialCount {
@@ -91,6 +101,11 @@ impl Draft<'_> {
         let most = args.trials_max.unwrap_or(MOST);
         let most = findings.count("--trials-max", most.into(), FEWEST.into(), 1000) as u32;
         let tight = findings.within("--trials-ci", args.trials_ci.unwrap_or(TIGHT_PERCENT), 0.1, 100.0);
+        // Ranks do not know of each other, so none of them may end its trials before the others.
+        if args.trials == Some(TrialCount::Auto) && self.rank.is_some() {
+            findings
+                .wrong("--trials", "auto is not for several ranks, which have to run alike: give a number");
+        }
         let cooldown = findings.within("--cooldown", args.cooldown.unwrap_or(0.0), 0.0, 86_400.0);
         let (most, until_ci_percent) = match args.trials.unwrap_or(TrialCount::Number(1)) {
             TrialCount::Number(number) => (findings.count("--trials", number.into(), 1, 1000) as u32, None),

@@ -1,0 +1,71 @@
+//! `wavetank bench merge`: one report of those that the ranks of a benchmark wrote.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use wavetank::{Merged, Missing, Result, merge};
+use wavetank_report::render::storage;
+
+use super::run::write;
+use crate::output;
+
+#[derive(Args)]
+pub(super) struct Flags {
+    /// The reports of all ranks, in any order.
+    #[arg(required = true, value_name = "REPORT")]
+    reports: Vec<PathBuf>,
+    /// Merge what there is, although ranks are missing.
+    #[arg(long)]
+    partial: bool,
+    /// Where the merged report goes [default: merged_results_TIME.json].
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write a table too: .xlsx, or .csv.
+    #[arg(long, value_name = "FILE")]
+    xlsx_output: Option<PathBuf>,
+}
+
+pub(super) fn run(flags: &Flags) -> Result<ExitCode> {
+    let report = output::report_path(flags.output.as_deref(), "merged_results");
+    let table = flags.xlsx_output.as_deref();
+    keep_apart(flags, &report)?;
+    let missing = if flags.partial { Missing::Noted } else { Missing::Refused };
+    let merged = merge(&flags.reports, missing)?;
+    output::say(&summary(&merged))?;
+    write(&merged.plan, &merged.report, (&report, table))?;
+    output::say(&format!("Saved merged report to: {}\n", report.display()))?;
+    Ok(exit_code(&merged))
+}
+
+fn keep_apart(flags: &Flags, report: &Path) -> Result<()> {
+    for input in &flags.reports {
+        let mut files = vec![("the input", input.as_path()), ("--output", report)];
+        files.extend(flags.xlsx_output.as_deref().map(|path| ("--xlsx-output", path)));
+        output::keep_apart(&files)?;
+    }
+    Ok(())
+}
+
+fn summary(merged: &Merged) -> String {
+    let partial = if merged.is_partial { " (partial)" } else { "" };
+    let (users, model, ranks) = (merged.plan.run.users, &merged.plan.model.name, merged.names.len());
+    let title = format!("wavetank bench merge{partial}: {model}, {ranks} ranks of {users} users");
+    let table = storage::table(&title, &merged.summary, &merged.warnings);
+    let trials = &merged.report["trials"];
+    let trials = match trials["run"].as_u64() {
+        Some(run) if run > 1 => format!("Trials: {run}, of which trial {} is shown\n", trials["reported"]),
+        _ => String::new(),
+    };
+    format!("{table}{}{trials}", storage::ranks(&merged.names, &merged.summary))
+}
+
+/// As of one benchmark: ranks that did not come to their end are no failure of merging, unless it is strict.
+fn exit_code(merged: &Merged) -> ExitCode {
+    let validated = merged.report.pointer("/validation/passed").is_none_or(|passed| passed == true);
+    if merged.plan.strict && !(merged.passed() && validated && !merged.is_partial) {
+        output::complain("the assessment failed or is partial, and --strict was asked for");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

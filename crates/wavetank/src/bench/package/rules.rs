@@ -1,0 +1,137 @@
+//! What has to hold for a benchmark to be submitted: one row per rule.
+
+use serde_json::Value;
+use wavetank_bench::Time;
+use wavetank_model::TierRole;
+
+use crate::bench::plan::BenchPlan;
+use crate::bench::submission::{SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission};
+use crate::bench::trials::FEWEST;
+
+/// A window may be shorter than planned by this part: it ends with an operation, not on the instant.
+const SHORTER: f64 = 0.01;
+
+/// A benchmark in a package, as it was read.
+pub(super) struct Run {
+    pub(super) name: String,
+    pub(super) plan: BenchPlan,
+    /// The report of each trial.
+    pub(super) trials: Vec<Value>,
+}
+
+/// A rule.
+pub(super) struct Rule {
+    /// What has to hold.
+    pub(super) name: &'static str,
+    /// What was found, or what is wrong.
+    pub(super) check: fn(&Run) -> Result<String, String>,
+}
+
+/// Every rule, in the order they are shown.
+pub(super) const RULES: &[Rule] = &[
+    Rule { name: "one of the submissions", check: is_submission },
+    Rule { name: "seed", check: seed },
+    Rule { name: "duration", check: duration },
+    Rule { name: "trials", check: trials },
+    Rule {
+        name: "no RAG",
+        check: |run| none(run.plan.run.habits.documents.count == 0, "documents are read"),
+    },
+    Rule { name: "no autoscaling", check: |run| none(run.plan.run.scaling.is_none(), "users change") },
+    Rule { name: "real storage", check: storage },
+    Rule { name: "trials are of the plan", check: same_plan },
+    Rule { name: "nothing lost", check: nothing_lost },
+    Rule { name: "storage was used", check: storage_was_used },
+];
+
+fn none(holds: bool, otherwise: &str) -> Result<String, String> {
+    if holds { Ok("none".to_owned()) } else { Err(otherwise.to_owned()) }
+}
+
+fn is_submission(run: &Run) -> Result<String, String> {
+    if let Some(one) = Submission::of(&run.plan) {
+        return Ok(one.title.to_owned());
+    }
+    let nearest = SUBMISSIONS.iter().map(|one| (one, one.differences(&run.plan)));
+    let (one, differences) =
+        nearest.min_by_key(|(_, differences)| differences.len()).expect("there are submissions");
+    Err(format!("nearest is {}, but {}", one.name, differences.join("; ")))
+}
+
+fn seed(run: &Run) -> Result<String, String> {
+    match run.plan.run.seed {
+        SUBMISSION_SEED => Ok(SUBMISSION_SEED.to_string()),
+        other => Err(format!("{other}, not {SUBMISSION_SEED}")),
+    }
+}
+
+fn duration(run: &Run) -> Result<String, String> {
+    let planned = run.plan.run.duration.as_seconds();
+    if planned < SUBMISSION_SECONDS {
+        return Err(format!("{planned} s, not {SUBMISSION_SECONDS}"));
+    }
+    for (number, report) in (1..).zip(&run.trials) {
+        let elapsed = report.pointer("/summary/elapsed_time").and_then(Value::as_f64).unwrap_or(0.0);
+        if elapsed < planned * (1.0 - SHORTER) {
+            return Err(format!("trial {number} measured {elapsed:.1} s of {planned}"));
+        }
+    }
+    Ok(format!("{planned} s"))
+}
+
+fn trials(run: &Run) -> Result<String, String> {
+    let whole = run.trials.iter().filter(|report| report["partial"] == false).count();
+    if whole < FEWEST as usize {
+        return Err(format!("{whole} went to their end, {FEWEST} are needed"));
+    }
+    Ok(whole.to_string())
+}
+
+fn storage(run: &Run) -> Result<String, String> {
+    let plan = &run.plan.run;
+    let backend = plan.storage().map_or("none", |tier| tier.backend.as_str());
+    if !matches!(backend, "direct" | "buffered") {
+        return Err(format!("{backend} is no drive"));
+    }
+    if plan.time != Time::Wall {
+        return Err("time was virtual".to_owned());
+    }
+    Ok(backend.to_owned())
+}
+
+fn same_plan(run: &Run) -> Result<String, String> {
+    for (number, report) in (1..).zip(&run.trials) {
+        let plan: BenchPlan = serde_json::from_value(report["plan"].clone())
+            .map_err(|error| format!("the plan of trial {number}: {error}"))?;
+        if plan != run.plan {
+            return Err(format!("trial {number} was run with another plan"));
+        }
+    }
+    Ok("all".to_owned())
+}
+
+fn nothing_lost(run: &Run) -> Result<String, String> {
+    for (number, report) in (1..).zip(&run.trials) {
+        let lost = report["lost_events"].as_u64().unwrap_or(u64::MAX);
+        if lost > 0 {
+            return Err(format!("{lost} events of trial {number}: its numbers are too small"));
+        }
+        let failed = ["failed_reads", "failed_writes"].map(|key| {
+            report.pointer(&format!("/summary/cache_stats/{key}")).and_then(Value::as_u64).unwrap_or(1)
+        });
+        if failed.iter().sum::<u64>() > 0 {
+            return Err(format!("operations of trial {number} failed"));
+        }
+    }
+    Ok("nothing".to_owned())
+}
+
+fn storage_was_used(run: &Run) -> Result<String, String> {
+    for (number, report) in (1..).zip(&run.trials) {
+        let key = format!("/summary/cache_stats/tier_{}_kv_bytes_read_gb", TierRole::Storage.name());
+        if report.pointer(&key).and_then(Value::as_f64).unwrap_or(0.0) <= 0.0 {
+            return Err(format!("trial {number} read nothing from it"));
+        }
+    }
+    Ok("in every trial".to_owned())
+}

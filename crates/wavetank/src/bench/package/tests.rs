@@ -1,0 +1,143 @@
+//! A package that can be submitted, and every way in which one cannot.
+
+use std::sync::atomic::AtomicBool;
+
+use serde_json::json;
+use tempfile::TempDir;
+use wavetank_bench::Unwatched;
+
+use super::*;
+use crate::bench::args::BenchArgs;
+use crate::bench::finished::Benched;
+use crate::bench::run::{BenchObserver, bench};
+use crate::bench::submission::SUBMISSIONS;
+use crate::bench::testing::without_gpu;
+use crate::bench::trials::TrialCount;
+
+/// Three trials of a second, and the plan they are of.
+fn quick(folder: &TempDir) -> (BenchPlan, Benched) {
+    let args = BenchArgs {
+        model: Some("tiny-1b".to_owned()),
+        num_users: Some(4),
+        duration: Some(1.0),
+        warmup: Some(0.0),
+        storage_capacity_gb: Some(0.5),
+        cache_dir: Some(folder.path().join("cache")),
+        trials: Some(TrialCount::Number(3)),
+        ..SUBMISSIONS[0].args()
+    };
+    let plan = BenchPlan::on(&without_gpu(), &args).unwrap();
+    let stop = AtomicBool::new(false);
+    let observer = BenchObserver { watch: &mut Unwatched, stop: &stop, news: &mut |_| {} };
+    let benched = bench(&plan, observer, None).unwrap();
+    (plan, benched)
+}
+
+/// What the real run would have been, had it been as long and as large as the first submission.
+fn submitted(plan: &BenchPlan, benched: &mut Benched) -> BenchPlan {
+    let whole = BenchPlan::on(&without_gpu(), &SUBMISSIONS[0].args()).unwrap();
+    let mut run = whole.run.clone();
+    run.tiers = plan.run.tiers.clone();
+    let whole = BenchPlan { run, temporary_cache: plan.temporary_cache, ..whole };
+    for report in &mut benched.trial_reports {
+        report["plan"] = json!(whole);
+        report["summary"]["elapsed_time"] = json!(300.0);
+        report["summary"]["cache_stats"]["tier_storage_kv_bytes_read_gb"] = json!(1.0);
+    }
+    whole
+}
+
+fn results<'a>(plan: &'a BenchPlan, benched: &'a Benched) -> Results<'a> {
+    Results { plan, report: &benched.report, trials: &benched.trial_reports }
+}
+
+fn wrong(folder: &Path) -> Vec<String> {
+    let findings = check_package(folder).unwrap().findings;
+    findings.iter().filter_map(|one| Some(format!("{}: {}", one.rule, one.result.as_ref().err()?))).collect()
+}
+
+/// Broken by: a rule that lets anything pass, or one that nothing passes.
+#[test]
+fn a_quick_run_is_no_submission_and_a_whole_one_is() {
+    let folder = TempDir::new().unwrap();
+    let (plan, mut benched) = quick(&folder);
+    let path = folder.path().join("package");
+    let mut package = Package::open(&path).unwrap();
+    package.add(package_name(&plan), results(&plan, &benched)).unwrap();
+    package.seal(&json!({ "cores": 2 })).unwrap();
+    let said = wrong(&path);
+    assert_eq!(
+        said[0],
+        "one of the submissions: nearest is mlperf-stress-8b, but the model is tiny-1b, not \
+        llama3.1-8b; 4 users, not 200"
+    );
+    assert!(said.contains(&"duration: 1 s, not 300".to_owned()), "{said:?}");
+
+    let whole = submitted(&plan, &mut benched);
+    let path = folder.path().join("whole");
+    let mut package = Package::open(&path).unwrap();
+    package.add(package_name(&whole), results(&whole, &benched)).unwrap();
+    package.seal(&json!({ "cores": 2 })).unwrap();
+    let checked = check_package(&path).unwrap();
+    assert!(checked.passed(), "{:?}", wrong(&path));
+    assert_eq!(checked.notes.len(), 2, "two submissions are missing");
+    assert!(path.join("mlperf-stress-8b/trial_3.json").exists());
+
+    violations(&path);
+}
+
+/// Each change breaks its own rule, whatever the checksums say.
+fn violations(path: &Path) {
+    let folder = path.join("mlperf-stress-8b");
+    let changed = |file: &str, pointer: &str, value: Value| {
+        let text = fs::read_to_string(folder.join(file)).unwrap();
+        let mut json: Value = serde_json::from_str(&text).unwrap();
+        *json.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
+        write_json(&folder.join(file), &json).unwrap();
+        let tampered = wrong(path);
+        assert!(tampered[0].starts_with("checksums: mlperf-stress-8b/"), "{tampered:?}");
+        sums::write(path).unwrap();
+        let said = wrong(path);
+        fs::write(folder.join(file), text).unwrap();
+        sums::write(path).unwrap();
+        said
+    };
+    let scaled = BenchArgs { enable_autoscaling: true, ..SUBMISSIONS[0].args() };
+    let scaling = json!(BenchPlan::on(&without_gpu(), &scaled).unwrap().run.scaling);
+    for (file, pointer, value, rule) in [
+        ("plan.json", "/run/seed", json!(43), "seed"),
+        ("plan.json", "/run/duration", json!(299_000_000_000u64), "duration"),
+        ("trial_2.json", "/summary/elapsed_time", json!(200.0), "duration"),
+        ("trial_1.json", "/partial", json!(true), "trials"),
+        ("plan.json", "/run/habits/documents/count", json!(3), "no RAG"),
+        ("plan.json", "/run/scaling", scaling, "no autoscaling"),
+        ("plan.json", "/run/users", json!(100), "one of the submissions"),
+        ("plan.json", "/run/max_requests", json!(5), "one of the submissions"),
+        ("trial_3.json", "/plan/run/io_depth", json!(7), "trials are of the plan"),
+        ("trial_3.json", "/lost_events", json!(7), "nothing lost"),
+        ("trial_1.json", "/summary/cache_stats/failed_reads", json!(1), "nothing lost"),
+        (
+            "trial_1.json",
+            "/summary/cache_stats/tier_storage_kv_bytes_read_gb",
+            json!(0.0),
+            "storage was used",
+        ),
+    ] {
+        let said = changed(file, pointer, value);
+        assert!(said.iter().any(|line| line.starts_with(&format!("{rule}: "))), "{pointer}: {said:?}");
+    }
+}
+
+/// Broken by: writing over what is not ours.
+#[test]
+fn only_packages_are_added_to() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("thesis.txt"), "mine").unwrap();
+    let refused = Package::open(folder.path()).unwrap_err().to_string();
+    assert!(refused.contains("is not empty and is no package"), "{refused}");
+    let missing = check_package(folder.path()).unwrap_err().to_string();
+    assert!(missing.contains("manifest.json"), "{missing}");
+    fs::write(folder.path().join(MANIFEST), "{").unwrap();
+    assert!(check_package(folder.path()).unwrap_err().to_string().contains("manifest.json:1"));
+    assert!(Package::open(folder.path()).is_err());
+}
