@@ -9,8 +9,9 @@ use wavetank_report::suite::{Figures, Row, Status, SuiteSummary};
 /// A report with the keys that are read; latencies are `p95_s` seconds or a part of it.
 fn report(users: u64, tokens_per_second: f64, p95_s: f64) -> Value {
     let ms = p95_s * 1000.0;
+    let run = json!({ "users": users, "tiers": [{ "backend": "direct" }] });
     json!({
-        "plan": { "model": { "name": "llama3.1-8b" }, "run": { "users": users, "tiers": [{ "backend": "direct" }] } },
+        "plan": { "model": { "name": "llama3.1-8b" }, "run": run },
         "warnings": ["one", "two"],
         "trials": {
             "run": 1,

@@ -116,9 +116,11 @@ mod tests {
         }
     }
 
+    /// Keys of arguments are in the order of their object, scenarios in the order they run.
     #[test]
     fn tables_of_plugins_are_alphabetical() {
-        for kind in KINDS.iter().filter(|kind| !kind.name.ends_with("-args")) {
+        let is_ordered = |kind: &&Kind| kind.name.ends_with("-args") || kind.name == "scenarios";
+        for kind in KINDS.iter().filter(|kind| !is_ordered(kind)) {
             assert!(kind.rows().is_sorted_by_key(|row| row.name), "{}", kind.name);
         }
         assert!(KINDS.is_sorted_by_key(|kind| kind.name));

@@ -132,7 +132,7 @@ impl SuitePlan {
             let what = format!("the cache directory is gone: {}", gone.display());
             return Err(Error::usage(what).hint("mount it again, or start a suite of its own"));
         }
-        let now = Hardware::detect(&Machine::here(), &Surroundings::here(), Some(&place.directory))?;
+        let now = Hardware::here(Some(&place.directory))?;
         let differences = self.hardware.differences(&now);
         let refused = Error::of_all(
             wavetank_model::ErrorKind::Usage,
