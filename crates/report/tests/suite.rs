@@ -77,12 +77,15 @@ fn suite() -> SuiteSummary {
     });
     let mut modelled = report(50, 900.0, 1.1);
     modelled["plan"]["run"]["tiers"] = json!([{ "backend": "gpu_sim" }, { "backend": "direct" }]);
+    let mut cached = report(300, 700.0, 31.0);
+    cached["summary"]["tiers"][0]["reads"]["bytes"] = (90u64 << 30).into();
+    cached["summary"]["tiers"][1]["reads"]["bytes"] = (1u64 << 30).into();
     let rows = vec![
         done("gpu-cpu", &modelled),
         other("gpu-only", Status::Skipped { why: "no driver; --gpu-tier sim models one".to_owned() }),
         done("cpu-only", &report(50, 812.0, 1.2)),
         done("storage-only", &report(50, 640.0, 4.8)),
-        done("cpu-storage", &report(300, 700.0, 31.0)),
+        done("cpu-storage", &cached),
         done("storage-saturation", &report(299, 512.0, 100.0)),
         other("production", Status::Failed { why: "the drive is full: /mnt/nvme".to_owned() }),
         done("autoscale", &scaled(20, qos)),

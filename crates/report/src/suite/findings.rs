@@ -2,6 +2,8 @@
 
 use super::{Figures, SuiteSummary};
 use crate::render::suite::short;
+use crate::statistics::ratio;
+use crate::storage::GIB;
 
 /// Pairs that differ in one thing: the faster tiers of the first.
 const PAIRS: [Pair; 5] = [
@@ -11,6 +13,11 @@ const PAIRS: [Pair; 5] = [
     ("cpu-storage", "storage-saturation"),
     ("gpu-cpu-storage", "cpu-storage"),
 ];
+
+/// Scenarios that are about the drive.
+const DRIVEN: [&str; 4] = ["storage-only", "cpu-storage", "gpu-cpu-storage", "storage-saturation"];
+/// With a smaller part of the bytes read from it, latencies are those of memory.
+const DRIVEN_SHARE: f64 = 0.1;
 
 /// Names of two scenarios.
 type Pair = (&'static str, &'static str);
@@ -39,7 +46,7 @@ impl SuiteSummary {
         let caution =
             "they ran once: how far two runs of one scenario lie apart is not known, --trials 3 says it";
         let caution = (!compared.is_empty() && ran_once).then(|| caution.to_owned());
-        let drive = self.drive();
+        let drive = DRIVEN.iter().filter_map(|name| self.not_driven(name)).chain(self.drive());
         let scaled = [self.within_target(), self.peak()].into_iter().flatten();
         compared.into_iter().chain(caution).chain(drive).chain(scaled).collect()
     }
@@ -48,6 +55,18 @@ impl SuiteSummary {
     fn pair(&self, (faster, slower): &Pair) -> Option<[&Figures; 2]> {
         let (a, b) = (self.figures(faster)?, self.figures(slower)?);
         (a.users == b.users && a.model == b.model).then_some([a, b])
+    }
+
+    /// Says so where a scenario is about the drive and hardly read from it.
+    fn not_driven(&self, name: &str) -> Option<String> {
+        let tiers = &self.figures(name)?.tiers;
+        let all: u64 = tiers.iter().map(|tier| tier.read_bytes).sum();
+        let storage = tiers.iter().find(|tier| tier.role == "storage")?.read_bytes;
+        let gib = |bytes: u64| short(bytes as f64 / GIB);
+        (all > 0 && ratio(storage as f64, all as f64) < DRIVEN_SHARE).then(|| {
+            let (storage, all) = (gib(storage), gib(all));
+            format!("{name} read {storage} of {all} GiB from storage: its latencies are those of memory")
+        })
     }
 
     /// The most that was moved to and from storage.
