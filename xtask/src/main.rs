@@ -46,7 +46,7 @@ const COMMANDS: &[Chore] = &[
     Chore { name: "tidy", about: "the layout and style rules that no other tool checks", run: tidy::run },
     Chore { name: "bless", about: "rewrite snapshots and README output from this tree", run: bless },
     Chore { name: "bench", about: "bench NAME [--reps N] [--peer] [--record]: measure", run: bench::run },
-    Chore { name: "peers", about: "install the servers that tests talk to", run: peers::run },
+    Chore { name: "peers", about: "install the servers and launchers that tests work with", run: peers::run },
     Chore { name: "examples", about: "write examples/ again", run: examples },
     Chore { name: "profiles", about: "write the built-in timing profiles again", run: profiles::run },
     Chore {

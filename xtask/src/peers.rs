@@ -1,4 +1,4 @@
-//! The peers step of `ci`: the servers that tests talk to, from the package registries this machine knows.
+//! The peers step of `ci`: the servers and launchers that tests work with, from the registries this machine knows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use crate::{Failure, no_arguments};
 
 /// An S3 server. Its `server` extra brings every service of AWS, which takes four times as long to install.
 const MOTO: &[&str] = &["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"];
+/// Programs from Debian's packages: what each is called, and its package.
+const PACKAGES: &[[&str; 2]] = &[["redis-server", "redis-server"], ["mpirun", "openmpi-bin"]];
 /// What was installed, inside its virtual environment.
 const INSTALLED: &str = "installed.txt";
 
@@ -20,7 +22,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
 
 /// Makes sure that all of them are here.
 pub(crate) fn install() -> Result<(), String> {
-    redis()?;
+    PACKAGES.iter().try_for_each(package)?;
     moto(&moto_folder(), MOTO)
 }
 
@@ -34,16 +36,16 @@ fn moto_folder() -> PathBuf {
     target_dir().join("peers/moto")
 }
 
-fn redis() -> Result<(), String> {
-    if let Ok(version) = text_of("redis-server", &["--version"]) {
-        println!("{version}");
+/// Makes sure that a program is here.
+fn package([program, package]: &[&str; 2]) -> Result<(), String> {
+    if let Ok(version) = text_of(program, &["--version"]) {
+        println!("{}", version.lines().next().unwrap_or_default());
         return Ok(());
     }
     if text_of("id", &["-u"])? != "0" {
-        return Err("redis-server is missing; as root: apt-get install redis-server".to_owned());
+        return Err(format!("{program} is missing; as root: apt-get install {package}"));
     }
-    for words in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends", "redis-server"]]
-    {
+    for words in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends", package]] {
         process::run(Command::new("apt-get").args(words).env("DEBIAN_FRONTEND", "noninteractive"))?;
     }
     Ok(())

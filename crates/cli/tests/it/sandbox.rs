@@ -15,6 +15,8 @@ use crate::report::Report;
 const LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(2);
 
+/// The command.
+pub(crate) const WAVETANK: &str = env!("CARGO_BIN_EXE_wavetank");
 /// A row that is right in every respect.
 pub(crate) const GOOD_ROW: &str = r#"{"timestamp":0,"input_length":64,"output_length":2,"hash_ids":[1]}"#;
 
@@ -103,7 +105,11 @@ impl Sandbox {
     }
 
     pub(crate) fn start(&self, line: &str, input: Stdio) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_wavetank"));
+        self.spawn(Command::new(WAVETANK), line, input)
+    }
+
+    /// The same, however it is started: `command` is the program and what comes before `line`.
+    pub(crate) fn spawn(&self, mut command: Command, line: &str, input: Stdio) -> Running {
         command.args(line.split_whitespace()).current_dir(self.folder.path());
         command.env("COLUMNS", "100").env("NO_COLOR", "1").env_remove("CLICOLOR_FORCE");
         command.env("TMPDIR", self.folder.path());

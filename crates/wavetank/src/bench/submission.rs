@@ -11,7 +11,7 @@ use super::trials::TrialCount;
 /// Every submission has this seed; ranks add their number to it.
 pub const SUBMISSION_SEED: u64 = 42;
 /// What is measured of every trial, at least.
-pub const SUBMISSION_SECONDS: f64 = 300.0;
+pub const SUBMISSION_SECONDS: u32 = 300;
 
 /// One of the runs of a submission.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,12 +20,14 @@ pub struct Submission {
     pub name: &'static str,
     /// What it is called where people read it.
     pub title: &'static str,
+    /// One line of what it is for.
+    pub about: &'static str,
     /// Whose KV it is.
     pub model: &'static str,
     /// Simulated users.
     pub users: u32,
     /// Main memory for KV, in GiB.
-    pub cpu_mem_gb: f64,
+    pub cpu_mem_gb: u32,
     /// Entries written at a time; 0 is no limit.
     pub max_concurrent_allocs: u32,
 }
@@ -34,26 +36,29 @@ pub struct Submission {
 pub const SUBMISSIONS: [Submission; 3] = [
     Submission {
         name: "mlperf-stress-8b",
-        title: "MLPerf option 1: storage stress, 8B",
+        title: "MLPerf stress, 8B",
+        about: "submission option 1: every entry goes to the drive",
         model: "llama3.1-8b",
         users: 200,
-        cpu_mem_gb: 0.0,
+        cpu_mem_gb: 0,
         max_concurrent_allocs: 16,
     },
     Submission {
         name: "mlperf-throughput-8b",
-        title: "MLPerf option 2: storage throughput, 8B",
+        title: "MLPerf throughput, 8B",
+        about: "submission option 2: the drive behind 4 GiB of main memory",
         model: "llama3.1-8b",
         users: 100,
-        cpu_mem_gb: 4.0,
+        cpu_mem_gb: 4,
         max_concurrent_allocs: 0,
     },
     Submission {
         name: "mlperf-stress-70b",
-        title: "MLPerf option 3: storage stress, 70B",
+        title: "MLPerf stress, 70B",
+        about: "submission option 3: every entry of a large model goes to the drive",
         model: "llama3.1-70b-instruct",
         users: 70,
-        cpu_mem_gb: 0.0,
+        cpu_mem_gb: 0,
         max_concurrent_allocs: 4,
     },
 ];
@@ -64,10 +69,10 @@ impl Submission {
         BenchArgs {
             model: Some(self.model.to_owned()),
             num_users: Some(self.users),
-            duration: Some(SUBMISSION_SECONDS),
+            duration: Some(SUBMISSION_SECONDS.into()),
             seed: Some(SUBMISSION_SEED),
             gpu_mem_gb: Some(0.0),
-            cpu_mem_gb: Some(self.cpu_mem_gb),
+            cpu_mem_gb: Some(self.cpu_mem_gb.into()),
             max_concurrent_allocs: Some(self.max_concurrent_allocs),
             generation_mode: Some(GenerationMode::None),
             trials: Some(TrialCount::Number(super::trials::FEWEST)),
@@ -95,7 +100,7 @@ impl Submission {
         must(plan.model.tensor_parallel == 1, "entries are split over GPUs".to_owned());
         must(run.users == self.users, format!("{} users, not {}", run.users, self.users));
         must(!has_gpu, "there is a GPU tier".to_owned());
-        let (cpu, asked) = (plan.cpu_mem_gb, self.cpu_mem_gb);
+        let (cpu, asked) = (plan.cpu_mem_gb, f64::from(self.cpu_mem_gb));
         must(cpu == asked, format!("{cpu} GiB of main memory, not {asked}"));
         let asked = self.max_concurrent_allocs;
         must(allocs == asked, format!("{allocs} entries written at a time, not {asked}"));

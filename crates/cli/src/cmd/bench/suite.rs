@@ -6,13 +6,16 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use wavetank::suite::{Suite, SuiteArgs, SuiteObserver, SuitePlan, lasting, machine, outline};
-use wavetank::{Error, GpuTier, Result, choice};
+use wavetank::{Error, GpuTier, Package, Result, TrialCount, choice};
 use wavetank_report::render;
 use wavetank_report::suite::SuiteSummary;
 
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::suite_live::SuiteLive;
 use crate::{limits, output};
+
+/// The name of all runs of a submission.
+const SUBMISSIONS: &str = "mlperf";
 
 /// Run every scenario that this machine is able to, and compare them.
 #[derive(Args)]
@@ -29,6 +32,10 @@ pub(super) struct SuiteFlags {
     /// Go on with the suite in this folder; its plan is complete.
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
+    /// Make a package of the submissions that are done, and run only these unless
+    /// --workloads says otherwise; see `bench check`.
+    #[arg(long, value_name = "DIR")]
+    mlperf: Option<PathBuf>,
     /// Say nothing while it runs.
     #[arg(long)]
     quiet: bool,
@@ -78,9 +85,17 @@ struct PlanFlags {
     /// Requests, names and contents follow from it; a submission's is 42 [default: 42].
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// Run every scenario so often [default: 1; a submission at least 3].
-    #[arg(long, value_name = "N")]
-    trials: Option<u32>,
+    /// Run every scenario so often; auto goes on until the trials agree [default: 1; a
+    /// submission at least 3].
+    #[arg(long, value_name = "N|auto")]
+    trials: Option<TrialCount>,
+    /// Pause between two trials, and between scenarios [default: 0].
+    #[arg(long, value_name = "SECONDS")]
+    cooldown: Option<f64>,
+    /// Empty the kernel's page cache before each trial, all over the machine; takes the
+    /// superuser.
+    #[arg(long)]
+    drop_page_cache: bool,
     /// auto, cuda, sim (a modelled GPU) or off [default: auto: scenarios that need a GPU are
     /// skipped without one].
     #[arg(long, value_name = "KIND", value_parser = choice::<GpuTier>)]
@@ -115,6 +130,8 @@ impl From<PlanFlags> for SuiteArgs {
             rag_num_docs: flags.rag_num_docs,
             seed: flags.seed,
             trials: flags.trials,
+            cooldown: flags.cooldown,
+            drop_page_cache: flags.drop_page_cache,
             gpu_tier: flags.gpu_tier,
             storage_capacity_gb: flags.storage_capacity_gb,
             io_threads: flags.io_threads,
@@ -125,8 +142,11 @@ impl From<PlanFlags> for SuiteArgs {
 }
 
 pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
-    let SuiteFlags { what, dry_run, output: folder, resume, quiet } = flags;
-    let typed: SuiteArgs = what.into();
+    let SuiteFlags { what, dry_run, output: folder, resume, mlperf, quiet } = flags;
+    let mut typed: SuiteArgs = what.into();
+    if mlperf.is_some() && resume.is_none() {
+        typed.workloads.get_or_insert_with(|| SUBMISSIONS.to_owned());
+    }
     let mut suite = match resume {
         Some(folder) => resumed(&typed, &folder)?,
         None => {
@@ -138,9 +158,14 @@ pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
             Suite::begin(plan, &folder.unwrap_or_else(|| output::stamped("wavetank_suite").into()))?
         }
     };
+    let package = mlperf.as_deref().map(Package::open).transpose()?;
     let stopped = play(&mut suite, quiet)?;
     let summary = suite.write_summary()?;
     output::say(&text(&suite, &summary))?;
+    if let Some(mut package) = package {
+        let count = suite.package(&mut package)?;
+        output::say(&format!("Saved package of {count} submissions to: {}\n", package.folder().display()))?;
+    }
     Ok(exit_code(&suite, &summary, stopped))
 }
 
@@ -148,7 +173,7 @@ fn resumed(typed: &SuiteArgs, folder: &Path) -> Result<Suite> {
     if *typed != SuiteArgs::default() {
         return Err(Error::usage("the suite's plan is complete")
             .at("--resume")
-            .hint("only --quiet can be added; start a suite of its own to change it"));
+            .hint("only --mlperf and --quiet can be added; start a suite of its own to change it"));
     }
     Suite::resume(folder)
 }
@@ -235,7 +260,7 @@ mod tests {
         let much = SuiteArgs {
             enable_rag: true,
             rag_num_docs: Some(7),
-            trials: Some(4),
+            trials: Some(TrialCount::Number(4)),
             seed: Some(5),
             io_threads: Some(2),
             io_depth: Some(9),

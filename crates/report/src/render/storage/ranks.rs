@@ -1,5 +1,6 @@
 //! Runs that were put together, beside each other.
 
+use super::table::shown;
 use crate::render::table::{framed, number};
 use crate::storage::{Bandwidth, MetricName, StorageSummary};
 use wavetank_model::TierRole;
@@ -34,8 +35,8 @@ fn cells(name: &str, run: &StorageSummary) -> Vec<String> {
         number(read_gbps),
         number(write_gbps),
         number(run.metric(MetricName::WallClock).value),
-        number(latency.p50),
-        number(latency.p95),
-        number(latency.p99),
+        shown(latency, latency.p50),
+        shown(latency, latency.p95),
+        shown(latency, latency.p99),
     ]
 }

@@ -103,7 +103,7 @@ fn latencies(run: &StorageSummary) -> String {
     format!("{table}\n")
 }
 
-fn shown(spread: &Spread, value: f64) -> String {
+pub(super) fn shown(spread: &Spread, value: f64) -> String {
     if spread.count() > 0 { number(value) } else { "N/A".to_owned() }
 }
 

@@ -67,7 +67,7 @@ fn seed(run: &Run) -> Result<String, String> {
 
 fn duration(run: &Run) -> Result<String, String> {
     let planned = run.plan.run.duration.as_seconds();
-    if planned < SUBMISSION_SECONDS {
+    if planned < SUBMISSION_SECONDS.into() {
         return Err(format!("{planned} s, not {SUBMISSION_SECONDS}"));
     }
     for (number, report) in (1..).zip(&run.trials) {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::bench::args::GpuTier;
+use crate::bench::trials::TrialCount;
 
 /// The flags of `wavetank bench suite` that make the plan, by their names; `None` and `false` were not typed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,7 +24,9 @@ pub struct SuiteArgs {
     pub enable_rag: bool,
     pub rag_num_docs: Option<u32>,
     pub seed: Option<u64>,
-    pub trials: Option<u32>,
+    pub trials: Option<TrialCount>,
+    pub cooldown: Option<f64>,
+    pub drop_page_cache: bool,
     pub gpu_tier: Option<GpuTier>,
     pub storage_capacity_gb: Option<f64>,
     pub io_threads: Option<u32>,

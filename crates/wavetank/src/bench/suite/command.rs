@@ -43,7 +43,11 @@ fn flags(args: &BenchArgs) -> Vec<Flag> {
         ("trials", args.trials.map(trials)),
         ("seed", text(args.seed)),
     ];
-    let switches = [("enable-rag", args.enable_rag), ("enable-autoscaling", args.enable_autoscaling)];
+    let switches = [
+        ("enable-rag", args.enable_rag),
+        ("enable-autoscaling", args.enable_autoscaling),
+        ("drop-page-cache", args.drop_page_cache),
+    ];
     let valued = valued.into_iter().filter_map(|(flag, value)| Some((flag, Some(value?))));
     let switches = switches.into_iter().filter(|(_, on)| *on).map(|(flag, _)| (flag, None));
     valued.chain(switches).collect()

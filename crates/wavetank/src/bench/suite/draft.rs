@@ -10,6 +10,7 @@ use super::plan::folder_of;
 use super::scenario::{CpuShare, GpuShare, Kind, Model, Scenario, Span, Users};
 use crate::bench::args::{BenchArgs, GenerationMode, GpuTier};
 use crate::bench::machine::Machine;
+use crate::bench::submission::SUBMISSION_SEED;
 use crate::bench::trials::TrialCount;
 
 /// What scenarios' flags are made from.
@@ -36,17 +37,17 @@ impl Drafts<'_> {
         let (gpu_tier, gpu_mem_gb) = self.gpu(scenario);
         let is_submission = scenario.kind == Kind::Submission;
         let parameters = self.parameters;
+        let trials = if is_submission { parameters.submission_trials } else { parameters.trials };
         let has_rag = parameters.rag_num_docs > 0 && !is_submission;
         let args = BenchArgs {
             model: Some(self.model(scenario)),
             num_users: Some(self.users(scenario)),
             duration: Some(self.seconds(scenario)),
-            seed: Some(if is_submission { parameters::SEED } else { parameters.seed }),
-            trials: Some(TrialCount::Number(if is_submission {
-                parameters.submission_trials
-            } else {
-                parameters.trials
-            })),
+            seed: Some(if is_submission { SUBMISSION_SEED } else { parameters.seed }),
+            trials: Some(trials),
+            cooldown: (trials != TrialCount::Number(1) && parameters.cooldown > 0.0)
+                .then_some(parameters.cooldown),
+            drop_page_cache: parameters.drop_page_cache,
             generation_mode: Some(scenario.mode),
             gpu_tier,
             gpu_mem_gb: Some(gpu_mem_gb),

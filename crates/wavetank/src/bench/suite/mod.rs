@@ -15,6 +15,7 @@ mod plan;
 mod record;
 mod run;
 mod scenario;
+mod submit;
 mod summary;
 
 pub use args::SuiteArgs;

@@ -6,6 +6,8 @@ use super::args::SuiteArgs;
 use super::hardware::{Gpu, Hardware};
 use crate::bench::args::GpuTier;
 use crate::bench::findings::Findings;
+use crate::bench::submission::SUBMISSION_SEED;
+use crate::bench::trials::{FEWEST, TrialCount};
 
 /// The numbers that scenarios are made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,9 +38,13 @@ pub struct Parameters {
     /// How long users are added, in seconds.
     pub autoscale_duration: f64,
     /// Runs of a scenario.
-    pub trials: u32,
+    pub trials: TrialCount,
     /// Runs of an option of a submission.
-    pub submission_trials: u32,
+    pub submission_trials: TrialCount,
+    /// The pause between two runs, in seconds.
+    pub cooldown: f64,
+    /// Whether the kernel's page cache is emptied before each run.
+    pub drop_page_cache: bool,
     /// What requests, names and contents follow from.
     pub seed: u64,
     /// Documents that requests retrieve from; 0 is none.
@@ -63,10 +69,6 @@ pub enum GpuBudget {
     },
 }
 
-/// The seed of a submission, and of everything else unless typed.
-pub(super) const SEED: u64 = 42;
-/// A submission has at least so many trials.
-pub(super) const SUBMISSION_TRIALS: u32 = 3;
 const MODEL: &str = "llama3.1-8b";
 /// With --quick, whatever the scenario says.
 pub(super) const QUICK_MODEL: &str = "tiny-1b";
@@ -121,7 +123,8 @@ impl Parameters {
             seconds("--autoscale-duration", args.autoscale_duration, autoscale),
         ];
         let [users_baseline, users_high] = users(args, &usual, memory_gb, findings, warnings);
-        let trials = findings.count("--trials", args.trials.unwrap_or(1).into(), 1, 1000) as u32;
+        let trials = args.trials.unwrap_or(TrialCount::Number(1));
+        let cooldown = findings.within("--cooldown", args.cooldown.unwrap_or(0.0), 0.0, SECONDS_MAX);
         note(args, hardware, warnings);
         Self {
             quick: args.quick,
@@ -137,8 +140,13 @@ impl Parameters {
             realistic_duration: durations[2],
             autoscale_duration: durations[3],
             trials,
-            submission_trials: trials.max(SUBMISSION_TRIALS),
-            seed: args.seed.unwrap_or(SEED),
+            submission_trials: match trials {
+                TrialCount::Number(number) => TrialCount::Number(number.max(FEWEST)),
+                TrialCount::Auto => TrialCount::Auto,
+            },
+            cooldown,
+            drop_page_cache: args.drop_page_cache,
+            seed: args.seed.unwrap_or(SUBMISSION_SEED),
             rag_num_docs: if args.enable_rag { args.rag_num_docs.unwrap_or(10) } else { 0 },
         }
     }

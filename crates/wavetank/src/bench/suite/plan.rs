@@ -8,13 +8,15 @@ use wavetank_model::{Error, Result};
 
 use super::args::SuiteArgs;
 use super::hardware::{Hardware, Surroundings};
-use super::parameters::{self, GpuBudget, Parameters};
+use super::parameters::{GpuBudget, Parameters};
 use super::scenario::{self, GpuShare, Kind, Scenario};
 use super::{command, draft};
 use crate::bench::check;
 use crate::bench::findings::Findings;
 use crate::bench::machine::Machine;
 use crate::bench::plan::BenchPlan;
+use crate::bench::submission::SUBMISSION_SEED;
+use crate::bench::trials::{FEWEST, TrialCount};
 
 /// Everything a suite depends on. It is kept beside the results, and the suite goes on from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,7 +107,8 @@ impl SuitePlan {
 
     /// How long all of it takes at most, about.
     pub fn seconds(&self) -> f64 {
-        self.ready().map(|(_, ready)| ready.seconds).sum()
+        let pauses = self.ready().count().saturating_sub(1) as f64 * self.parameters.cooldown;
+        self.ready().map(|(_, ready)| ready.seconds).sum::<f64>() + pauses
     }
 
     /// The scenarios that are run.
@@ -145,11 +148,11 @@ impl SuitePlan {
 
 /// What a submission does not take from the flags.
 fn submission_notes(args: &SuiteArgs) -> Vec<String> {
-    let least = parameters::SUBMISSION_TRIALS;
-    let seed = args.seed.filter(|seed| *seed != parameters::SEED);
-    let trials = args.trials.filter(|trials| *trials < least);
+    let least = FEWEST;
+    let seed = args.seed.filter(|seed| *seed != SUBMISSION_SEED);
+    let trials = args.trials.filter(|trials| matches!(trials, TrialCount::Number(few) if *few < least));
     let notes = [
-        seed.map(|seed| format!("--seed {seed} is not for a submission: its seed is {}", parameters::SEED)),
+        seed.map(|seed| format!("--seed {seed} is not for a submission: its seed is {}", SUBMISSION_SEED)),
         trials.map(|trials| format!("--trials {trials} is not for a submission: it has {least}")),
         args.enable_rag.then(|| "--enable-rag is not for a submission: it has no documents".to_owned()),
     ];

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use wavetank_bench::Watch;
-use wavetank_model::{Error, Result};
+use wavetank_model::{Error, Nanos, Result};
 use wavetank_report::suite::Row;
 
 use super::hardware::Place;
@@ -16,6 +16,7 @@ use super::plan::{Ready, Step, SuitePlan, Task, folder_of};
 use super::record::{Folder, Progress, Record};
 use crate::bench::finished::Benched;
 use crate::bench::run::{BenchObserver, News, bench};
+use crate::bench::trials;
 
 /// A suite with its folder.
 pub struct Suite {
@@ -128,7 +129,11 @@ impl Suite {
         let SuiteObserver { watch, stop } = observer;
         let _made = Made(self.record.plan.hardware.place.clone());
         let left: Vec<usize> = self.left().map(|(at, _)| at).collect();
-        for at in left {
+        let pause = Nanos::from_seconds(self.record.plan.parameters.cooldown);
+        for (turn, at) in left.into_iter().enumerate() {
+            if turn > 0 {
+                trials::rest(pause, stop);
+            }
             if stop.load(Ordering::Relaxed) {
                 break;
             }

@@ -5,6 +5,7 @@ use wavetank_bench::ScaleMode;
 use wavetank_model::{Described, Error, Result};
 
 use crate::bench::args::GenerationMode;
+use crate::bench::submission::{SUBMISSION_SECONDS, SUBMISSIONS, Submission};
 
 /// A row of the table.
 pub struct Scenario {
@@ -112,16 +113,25 @@ const USUAL: Scenario = Scenario {
     scaling: None,
     max_concurrent_allocs: None,
 };
-/// What every option of a submission is.
-const SUBMITTED: Scenario = Scenario {
-    kind: Kind::Submission,
-    cpu: CpuShare::Exactly(0),
-    mode: GenerationMode::None,
-    span: Span::Exactly(300),
-    ..USUAL
-};
+/// A run of a submission.
+const fn submitted(at: usize) -> Scenario {
+    let Submission { name, title, about, model, users, cpu_mem_gb, max_concurrent_allocs } = SUBMISSIONS[at];
+    Scenario {
+        name,
+        title,
+        about,
+        kind: Kind::Submission,
+        model: Model::Named(model),
+        users: Users::Exactly(users),
+        cpu: CpuShare::Exactly(cpu_mem_gb),
+        mode: GenerationMode::None,
+        span: Span::Exactly(SUBMISSION_SECONDS),
+        max_concurrent_allocs: Some(max_concurrent_allocs),
+        ..USUAL
+    }
+}
+
 const LARGE: Model = Model::Named("llama3.1-70b-instruct");
-const SMALL: Model = Model::Named("llama3.1-8b");
 
 /// Every scenario, in the order they run.
 pub const ALL: &[Scenario] = &[
@@ -219,34 +229,9 @@ pub const ALL: &[Scenario] = &[
         scaling: Some(ScaleMode::Capacity),
         ..USUAL
     },
-    Scenario {
-        name: "mlperf-stress-8b",
-        title: "MLPerf stress, 8B",
-        about: "submission option 1: every entry goes to the drive",
-        model: SMALL,
-        users: Users::Exactly(200),
-        max_concurrent_allocs: Some(16),
-        ..SUBMITTED
-    },
-    Scenario {
-        name: "mlperf-throughput-8b",
-        title: "MLPerf throughput, 8B",
-        about: "submission option 2: the drive behind 4 GiB of main memory",
-        model: SMALL,
-        users: Users::Exactly(100),
-        cpu: CpuShare::Exactly(4),
-        max_concurrent_allocs: Some(0),
-        ..SUBMITTED
-    },
-    Scenario {
-        name: "mlperf-stress-70b",
-        title: "MLPerf stress, 70B",
-        about: "submission option 3: every entry of a large model goes to the drive",
-        model: LARGE,
-        users: Users::Exactly(70),
-        max_concurrent_allocs: Some(4),
-        ..SUBMITTED
-    },
+    submitted(0),
+    submitted(1),
+    submitted(2),
 ];
 
 /// A name for several scenarios, and which they are.

@@ -27,7 +27,8 @@ const MOST: u32 = 20;
 const TIGHT_PERCENT: f64 = 5.0;
 
 /// How many trials were asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TrialCount {
     /// This many.
     Number(u32),

@@ -1,0 +1,31 @@
+//! What of a suite can be submitted, as a package.
+
+use serde_json::Value;
+use wavetank_model::Result;
+
+use super::plan::Task;
+use super::record::Progress;
+use super::run::Suite;
+use crate::bench::package::{Package, Results};
+
+impl Suite {
+    /// Adds every option of a submission that is done to a package; how many there were.
+    pub fn package(&self, package: &mut Package) -> Result<usize> {
+        let mut count = 0;
+        for (step, progress) in self.record.plan.steps.iter().zip(&self.record.steps) {
+            let (Task::Run(ready), Progress::Done { report, trials }) = (&step.task, progress) else {
+                continue;
+            };
+            if !step.is_submission() {
+                continue;
+            }
+            let report = self.folder.read_json(report)?;
+            let trials: Vec<Value> =
+                trials.iter().map(|file| self.folder.read_json(file)).collect::<Result<_>>()?;
+            package.add(&step.name, Results { plan: &ready.plan, report: &report, trials: &trials })?;
+            count += 1;
+        }
+        package.seal(&self.record.plan.hardware)?;
+        Ok(count)
+    }
+}
