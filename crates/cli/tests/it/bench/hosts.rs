@@ -193,7 +193,7 @@ fn every_rank_reports_every_trial() {
     assert_eq!(number(&merged, "/summary/primary_metric/value"), values[1], "the median of what all did");
     let auto = stand.start_rank(0, 2, &format!("{BOOKED} {FEW} --trials auto")).finish(LIMIT);
     assert_eq!(auto.code, Some(2));
-    assert!(auto.stderr.contains("--trials: auto is not for ranks"), "{}", auto.stderr);
+    assert!(auto.stderr.contains("--trials: auto is not for several ranks"), "{}", auto.stderr);
 }
 
 /// Broken by: a plan that is not complete, a rank that is lost when it is run again.
