@@ -1,4 +1,5 @@
-//! The peers step of `ci`: the servers and launchers that tests work with, from the registries this machine knows.
+//! The peers step of `ci`: the servers and launchers that tests work with, from the package registries this
+//! machine knows.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -63,7 +63,8 @@ impl ClassSummary {
         self.compliance() >= 0.95
     }
 
-    /// What the slowest requests may take, and took. A percentile says something once one value lies beyond it.
+    /// What the slowest requests may take, and took. A percentile says something once one value lies beyond
+    /// it.
     pub fn tail(&self) -> [TailTarget; 3] {
         let (target, found) = (&self.target, &self.end_to_end);
         let tail = |name, target_ms, actual_ms, needs| TailTarget {

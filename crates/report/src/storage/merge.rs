@@ -1,5 +1,5 @@
-//! Runs of many hosts as one: amounts add up, rates add up over each run's own window, percentiles are those of
-//! the union.
+//! Runs of many hosts as one: amounts add up, rates add up over each run's own window, percentiles are those
+//! of the union.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ pub fn difference(first: &Value, other: &Value) -> Option<(String, Value, Value)
 impl StorageSummary {
     /// All of `parts`, of which there is at least one, as one run. They may differ in their seeds only.
     pub fn merged(parts: Vec<Self>) -> Result<Self, Mismatch> {
-        let setting = common_setting(&parts)?;
+        let setting = one_setting(&parts)?;
         let window = union_window(&parts, setting.clock);
         let (timeline, timeline_step) = timeline::aligned(&parts, &window, setting.clock);
         let all: Vec<&Self> = parts.iter().collect();
@@ -77,7 +77,7 @@ impl StorageSummary {
 }
 
 /// What all were set to; the seed is that of the first.
-fn common_setting(parts: &[StorageSummary]) -> Result<Setting, Mismatch> {
+fn one_setting(parts: &[StorageSummary]) -> Result<Setting, Mismatch> {
     let first = &parts.first().expect("at least one run").setting;
     for (part, run) in parts.iter().enumerate() {
         let other = Setting { seed: first.seed, ..run.setting.clone() };

@@ -412,7 +412,7 @@ impl StorageSummary {
         }
     }
 
-    /// `amount` for each second of the window. Of several runs each has its own window, and their rates add up.
+    /// `amount` for each second of the window. Several runs each have their own window, and rates add up.
     pub fn per_second(&self, amount: impl Fn(&Self) -> f64) -> f64 {
         self.added(|run| ratio(amount(run), run.window.elapsed.as_seconds()))
     }

@@ -26,8 +26,8 @@ fn inside(facts: &[BenchFact]) -> Vec<(Nanos, BenchFact)> {
     events
 }
 
-/// What one collector of all events does not know as several do: which of them a request came from, what memory
-/// took beyond its own requests, and what is in the tiers at the end.
+/// What one collector of all events does not know as several do: which of them a request came from, what
+/// memory took beyond its own requests, and what is in the tiers at the end.
 fn comparable(mut run: StorageSummary, runs: u64) -> StorageSummary {
     run.parts.clear();
     run.requests.lists = None;
@@ -43,8 +43,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Broken by: any percentile that is not of the pooled samples (the largest of the parts', their mean), a
-    /// count, a byte or a sum of time left out, tiers added to the wrong role, a size class dropped, a second of
-    /// the timeline in the wrong row, or a field that is not written for merging.
+    /// count, a byte or a sum of time left out, tiers added to the wrong role, a size class dropped, a second
+    /// of the timeline in the wrong row, or a field that is not written for merging.
     #[test]
     fn merged_runs_are_the_run_of_all_their_samples(parts in prop::collection::vec(facts(), 1..4)) {
         let runs: Vec<StorageSummary> =
@@ -73,8 +73,8 @@ proptest! {
         }
     }
 
-    /// Broken by: a run's row put whole into one of the rows it lies in, lost between two of them, or a run that
-    /// is placed at the beginning although it began later.
+    /// Broken by: a run's row put whole into one of the rows it lies in, lost between two of them, or a run
+    /// that is placed at the beginning although it began later.
     #[test]
     fn nothing_is_lost_between_the_rows_of_a_timeline(
         parts in prop::collection::vec((facts(), 1u64..20, 0u64..30_000_000_000), 1..4),

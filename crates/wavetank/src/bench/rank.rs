@@ -1,5 +1,6 @@
-//! Which of many processes this is: those of one benchmark that spans hosts, started by `mpirun`, `srun` or by
-//! hand. Each is a rank with its own seed, its own place to store and its own report; `merge` makes one of them.
+//! Which of many processes this is: those of one benchmark that spans hosts, started by `mpirun`, `srun` or
+//! by hand. Each is a rank with its own seed, its own place to store and its own report; `merge` makes one of
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -51,8 +52,8 @@ struct Launcher {
 }
 
 /// Every launcher, in the order they are asked: an `mpirun` inside a job of Slurm knows better than Slurm. A
-/// process is a rank where the number of ranks is told. Slurm tells `SLURM_PROCID` to batch scripts too, which
-/// are no ranks; the number of tasks of a step is told to those that `srun` started.
+/// process is a rank where the number of ranks is told. Slurm tells `SLURM_PROCID` to batch scripts too,
+/// which are no ranks; the number of tasks of a step is told to those that `srun` started.
 const LAUNCHERS: [Launcher; 3] = [
     Launcher {
         teller: Teller::OpenMpi,

@@ -78,6 +78,52 @@ fn capacity_is_what_is_free_of_the_directory_unless_given() {
     assert!(plan.run.tiers[0].capacity_bytes.is_some_and(|bytes| bytes > 0));
 }
 
+/// Broken by: ranks that together use more than there is, and a rank's share that is not said.
+#[test]
+fn ranks_share_what_is_free_and_what_is_asked_is_each_ones() {
+    let folder = TempDir::new().unwrap();
+    let of = |ranks: Option<u32>, storage_capacity_gb| BenchArgs {
+        storage_capacity_gb,
+        cache_dir: Some(folder.path().to_owned()),
+        rank: ranks.map(|ranks| ranks - 1),
+        ranks,
+        ..small()
+    };
+    let bytes = |plan: &BenchPlan| plan.run.tiers[0].capacity_bytes.unwrap() as f64;
+    let (alone, shared) = (plan(&of(None, None)), plan(&of(Some(4), None)));
+    // Others write to the same drive meanwhile.
+    assert!((bytes(&alone) / bytes(&shared) - 4.0).abs() < 0.5);
+    assert!(shared.warnings.iter().any(|warning| warning.starts_with("storage holds 1/4 of")));
+    let asked = plan(&of(Some(4), Some(1.0)));
+    assert_eq!((bytes(&asked) as u64, asked.warnings.len()), (GIB, 0));
+    let run = asked.own_run();
+    assert_eq!((run.seed, asked.run.seed), (45, 42));
+    assert_eq!(PathBuf::from(&run.tiers[0].location), folder.path().canonicalize().unwrap().join("rank_3"));
+}
+
+/// Broken by: all ranks of a host on its first GPU, or on one that it does not have.
+#[test]
+fn ranks_of_a_host_take_a_gpu_each() {
+    let ranked = |local: &'static str| Machine {
+        gpu: |number| match number {
+            0..2 => (with_gpu().gpu)(number),
+            _ => (without_gpu().gpu)(number),
+        },
+        variable: match local {
+            "1" => |name| Some(if name.ends_with("SIZE") { "8" } else { "1" }.to_owned()),
+            _ => |name| Some(if name.ends_with("SIZE") { "8" } else { "5" }.to_owned()),
+        },
+        ..with_gpu()
+    };
+    let device = |machine: Machine, gpu_device| {
+        let args = BenchArgs { gpu_mem_gb: Some(1.0), gpu_device, ..small() };
+        BenchPlan::on(&machine, &args).unwrap().run.tiers[0].location.clone()
+    };
+    assert_eq!(device(ranked("1"), None), "1");
+    assert_eq!(device(ranked("5"), None), "0", "there is no sixth");
+    assert_eq!(device(ranked("1"), Some(0)), "0", "what is typed wins");
+}
+
 #[test]
 fn a_gpu_is_real_modelled_or_said_to_be_missing() {
     let of = |tier: Option<GpuTier>, gigabytes: Option<f64>| BenchArgs {

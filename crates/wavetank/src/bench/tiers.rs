@@ -172,8 +172,8 @@ impl Draft<'_> {
             tier.capacity_bytes = self.findings.take(free).map(|free| free / 100 * STORAGE_PERCENT / of);
             if of > 1 {
                 self.warn(format!(
-                    "storage holds 1/{of} of what could be used: ranks may share it; --storage-capacity-gb says \
-                     how much each may use"
+                    "storage holds 1/{of} of what could be used: ranks may share it; --storage-capacity-gb \
+                     says how much each may use"
                 ));
             }
         }

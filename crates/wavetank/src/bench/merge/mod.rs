@@ -72,8 +72,8 @@ struct Trials {
 }
 
 impl Trials {
-    /// Ranks do not know of each other, so none of them can say which trial to report: that is decided here, by
-    /// what all of them did together.
+    /// Ranks do not know of each other, so none of them can say which trial to report: that is decided here,
+    /// by what all of them did together.
     fn of(ranks: &[RankReport]) -> Result<Self> {
         let count = ranks.iter().map(|rank| rank.share.trials.len()).min().unwrap_or(0);
         let all = (0..count).map(|number| merged_trial(ranks, number)).collect::<Result<Vec<_>>>()?;
