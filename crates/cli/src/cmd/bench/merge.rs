@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use wavetank::{Merged, Missing, Result, merge};
+use wavetank::suite::Hardware;
+use wavetank::{Merged, Missing, Package, Result, Results, merge, package_name};
 use wavetank_report::render::storage;
 
 use super::run::write;
@@ -24,17 +25,28 @@ pub(super) struct Flags {
     /// Write a table too: .xlsx, or .csv.
     #[arg(long, value_name = "FILE")]
     xlsx_output: Option<PathBuf>,
+    /// Add all trials to a package that can be submitted, with this machine's description;
+    /// see `bench check`.
+    #[arg(long, value_name = "DIR")]
+    mlperf: Option<PathBuf>,
 }
 
 pub(super) fn run(flags: &Flags) -> Result<ExitCode> {
     let report = output::report_path(flags.output.as_deref(), "merged_results");
     let table = flags.xlsx_output.as_deref();
     keep_apart(flags, &report)?;
+    let package = flags.mlperf.as_deref().map(Package::open).transpose()?;
     let missing = if flags.partial { Missing::Noted } else { Missing::Refused };
     let merged = merge(&flags.reports, missing)?;
     output::say(&summary(&merged))?;
     write(&merged.plan, &merged.report, (&report, table))?;
     output::say(&format!("Saved merged report to: {}\n", report.display()))?;
+    if let Some(mut package) = package {
+        let Merged { plan, report, trial_reports, .. } = &merged;
+        package.add(package_name(plan), Results { plan, report, trials: trial_reports })?;
+        package.seal(&Hardware::here(Some(&plan.directory()))?)?;
+        output::say(&format!("Saved package to: {}\n", package.folder().display()))?;
+    }
     Ok(exit_code(&merged))
 }
 

@@ -191,6 +191,14 @@ fn every_rank_reports_every_trial() {
     let mut values: Vec<f64> = trials.iter().map(|trial| number(trial, "/primary_metric")).collect();
     values.sort_by(f64::total_cmp);
     assert_eq!(number(&merged, "/summary/primary_metric/value"), values[1], "the median of what all did");
+    let package = stand.run("merge rank0.json rank1.json --output m.json --mlperf package");
+    assert_eq!(package.code, Some(0), "{}", package.stderr);
+    let checked = stand.run("check package");
+    assert_eq!(checked.code, Some(1));
+    assert!(checked.stdout.contains("trials: 3\n") && checked.stdout.contains("trials are of the plan: all"));
+    let alone = stand.start_rank(0, 2, &format!("{BOOKED} {FEW} --mlperf package")).finish(LIMIT);
+    assert_eq!(alone.code, Some(2));
+    assert!(alone.stderr.contains("give it to `wavetank bench merge`"), "{}", alone.stderr);
     let auto = stand.start_rank(0, 2, &format!("{BOOKED} {FEW} --trials auto")).finish(LIMIT);
     assert_eq!(auto.code, Some(2));
     assert!(auto.stderr.contains("--trials: auto is not for several ranks"), "{}", auto.stderr);

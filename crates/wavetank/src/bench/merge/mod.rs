@@ -42,6 +42,8 @@ pub struct Merged {
     pub names: Vec<String>,
     /// The whole report.
     pub report: Value,
+    /// The report of each trial alone, in order.
+    pub trial_reports: Vec<Value>,
     /// What a reader should know before using the numbers.
     pub warnings: Vec<String>,
     /// Whether a rank is missing or did not come to its end.
@@ -133,11 +135,18 @@ impl Whole<'_> {
         warnings.extend(not_judged);
         let mut report = self.json(&plan, &warnings);
         report.extend(validation.map(|judged| ("validation".to_owned(), judged)));
-        let is_partial = !self.absent.is_empty() || self.chosen().any(|trial| trial.partial);
+        let is_partial = self.is_partial(self.trials.chosen);
+        let alone = |number: usize| {
+            let mut report = self.trial_json(&plan, &warnings, number);
+            report.insert("trial".to_owned(), json!({ "number": number + 1, "of": self.trials.all.len() }));
+            Value::Object(report)
+        };
+        let trial_reports = (0..self.trials.all.len()).map(alone).collect();
         let names = self.ranks.iter().map(RankReport::name).collect();
         let Trials { mut all, chosen, .. } = self.trials;
         let summary = all.swap_remove(chosen);
-        Merged { plan, summary, names, report: Value::Object(report), warnings, is_partial }
+        let report = Value::Object(report);
+        Merged { plan, summary, names, report, trial_reports, warnings, is_partial }
     }
 
     fn summary(&self) -> &StorageSummary {
@@ -146,7 +155,17 @@ impl Whole<'_> {
 
     /// What each rank did in the trial that is reported.
     fn chosen(&self) -> impl Iterator<Item = &SharedTrial> {
-        self.ranks.iter().map(|rank| &rank.share.trials[self.trials.chosen])
+        self.of_all(self.trials.chosen)
+    }
+
+    /// What each rank did in one trial.
+    fn of_all(&self, trial: usize) -> impl Iterator<Item = &SharedTrial> {
+        self.ranks.iter().map(move |rank| &rank.share.trials[trial])
+    }
+
+    /// Whether a rank is missing or did not come to its end.
+    fn is_partial(&self, trial: usize) -> bool {
+        !self.absent.is_empty() || self.of_all(trial).any(|trial| trial.partial)
     }
 
     /// What was said of the plan by any rank, once.
@@ -210,29 +229,33 @@ impl Whole<'_> {
         }
     }
 
+    /// The report of all trials: that of the median one, and what they agree on.
     fn json(&self, plan: &BenchPlan, warnings: &[String]) -> Map<String, Value> {
-        let summary = self.summary();
-        let mut report = render::json(summary);
+        let mut report = self.trial_json(plan, warnings, self.trials.chosen);
+        report.insert("trials".to_owned(), self.trials.json(plan.trials.most));
+        report.insert("merged".to_owned(), self.merged_json());
+        report
+    }
+
+    fn trial_json(&self, plan: &BenchPlan, warnings: &[String], number: usize) -> Map<String, Value> {
+        let mut report = render::json(&self.trials.all[number]);
         if let Some(Value::Object(keys)) = report.get_mut("accounting") {
-            keys.insert("kernel".to_owned(), added(self.chosen().map(|trial| &trial.kernel)));
+            keys.insert("kernel".to_owned(), added(self.of_all(number).map(|trial| &trial.kernel)));
         }
-        let seconds = |of: fn(&SharedTrial) -> f64| self.chosen().map(of).collect::<Vec<_>>();
-        let is_partial = !self.absent.is_empty() || self.chosen().any(|trial| trial.partial);
-        let ended = self.chosen().find(|trial| trial.partial).or_else(|| self.chosen().next());
+        let seconds = |of: fn(&SharedTrial) -> f64| self.of_all(number).map(of).collect::<Vec<_>>();
+        let ended = self.of_all(number).find(|trial| trial.partial).or_else(|| self.of_all(number).next());
         let ours = json!({
             "schema_version": SCHEMA_VERSION,
             "plan": plan,
             "warnings": warnings,
             "ended": ended.map(|trial| &trial.ended),
-            "partial": is_partial,
+            "partial": self.is_partial(number),
             "filled": added(self.ranks.iter().map(|rank| &rank.filled)),
-            "lost_events": self.chosen().map(|trial| trial.lost_events).sum::<u64>(),
-            "trials": self.trials.json(plan.trials.most),
+            "lost_events": self.of_all(number).map(|trial| trial.lost_events).sum::<u64>(),
             "wall": {
                 "run_seconds": seconds(|trial| trial.run_seconds).into_iter().fold(0.0, f64::max),
                 "cpu_seconds": seconds(|trial| trial.cpu_seconds).iter().sum::<f64>(),
             },
-            "merged": self.merged_json(),
         });
         if let Value::Object(ours) = ours {
             report.extend(ours);
