@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wavetank_model::{Answer, IoTimes, Nanos, Operation, Served, Touch, Why};
-use wavetank_store::{Done, Existing, Key, Lane, OpId, Outcome, Payload, Put, Want};
+use wavetank_store::{Done, Existing, Flow, Key, Lane, OpId, Outcome, Payload, Put, Want};
 
 use crate::clock::Clock;
 use crate::floor::{Floor, Ticket};
@@ -34,6 +34,8 @@ pub(crate) struct Desk<'a> {
     generating: BinaryHeap<Reverse<(Nanos, usize)>>,
     /// Slots that wait until they may write, with what.
     barred: VecDeque<Barred>,
+    /// What had gone to each tier when the window opened.
+    before: Option<Vec<Flow>>,
 }
 
 /// A slot that waits until it may write.
@@ -78,22 +80,31 @@ impl<'a> Desk<'a> {
             asked: HashMap::new(),
             generating: BinaryHeap::new(),
             barred: VecDeque::new(),
+            before: None,
         }
     }
 
-    /// Works until the run is over; what is at devices then is finished when the lane is dropped.
-    pub(crate) fn work(&mut self, floor: &Mutex<Floor<'_>>, watch: &Mutex<&mut (dyn Watch + Send)>) {
+    /// Works until the run is over, and gives what went to each tier while the window was open; what is at
+    /// devices then is finished when the lane is dropped.
+    pub(crate) fn work(
+        &mut self,
+        floor: &Mutex<Floor<'_>>,
+        watch: &Mutex<&mut (dyn Watch + Send)>,
+    ) -> Vec<Flow> {
         loop {
             let (wake, pulse) = {
                 let mut floor = lock(floor);
                 let now = self.clock.now();
                 floor.turn(now);
+                if floor.is_open() && self.before.is_none() {
+                    self.before = Some(self.lane.flows());
+                }
                 self.generated(now, &mut floor);
                 self.unbar(&mut floor);
                 self.take_on(now, &mut floor);
                 floor.end_if_drained(now);
                 if floor.ended.is_some() {
-                    return;
+                    return self.flows();
                 }
                 (floor.next_wake(), floor.pulse(now))
             };
@@ -109,6 +120,13 @@ impl<'a> Desk<'a> {
                 done.drain(..).for_each(|done| self.answered(done, &mut floor));
             }
         }
+    }
+
+    /// What went to each tier since the window opened.
+    fn flows(&mut self) -> Vec<Flow> {
+        let after = self.lane.flows();
+        let before = self.before.take().unwrap_or_else(|| after.clone());
+        after.iter().zip(&before).map(|(after, before)| after.since(before)).collect()
     }
 
     /// Waits for operations to end, no longer than until `until`. On a virtual clock operations take no time,

@@ -154,6 +154,11 @@ impl<'a> Floor<'a> {
         }
     }
 
+    /// Whether what happens is measured, or was.
+    pub(crate) fn is_open(&self) -> bool {
+        self.opened
+    }
+
     /// Ends the run if everything asked was answered.
     pub(crate) fn end_if_drained(&mut self, now: Nanos) {
         let nothing_comes = !self.takes_more() || self.source.next_at().is_none();

@@ -48,4 +48,5 @@ pub use scale::{Action, ScaleMode, ScaleStep, Scaling};
 pub use sources::Recording;
 pub use stack::clean;
 pub use user::{Habits, UNASKED_TOKENS, User};
+pub use wavetank_store::Flow;
 pub use worker::{Act, Pace, Reads, Role, Worker};

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wavetank_model::{BenchEvent, Error, Nanos, Result, Sink, TierRole};
-use wavetank_store::{Store, Usage};
+use wavetank_store::{Flow, Store, Usage};
 
 use crate::clock::Clock;
 use crate::desk::{Desk, lock};
@@ -95,6 +95,8 @@ pub struct Outcome {
     pub steps: Vec<ScaleStep>,
     /// What each tier holds at the end.
     pub usage: Vec<Usage>,
+    /// What went to each tier while the window was open, by I/O thread.
+    pub flows: Vec<Vec<Flow>>,
     /// What does not work here as it should.
     pub notes: Vec<String>,
     /// What the kernel counted between the first request and the last byte; absent where it does not count.
@@ -133,12 +135,12 @@ pub fn run(
     let filled = filler.fill(&library)?;
     let watch = Mutex::new(watch);
     let source = sources::source(plan, library, recording);
-    let lanes = Mutex::new(Vec::new());
+    let left = Mutex::new(Left::default());
     let (kernel, processor) = (KernelIo::now(), kernel::cpu_seconds());
     let clock = Clock::start(plan.time);
     let ground = Ground { store: Arc::clone(&store), events, sink, stop, log };
     let floor = Mutex::new(Floor::new(plan, source, ground));
-    let place = Place { plan, clock: &clock, store: &store, floor: &floor, watch: &watch, unremoved: &lanes };
+    let place = Place { plan, clock: &clock, store: &store, floor: &floor, watch: &watch, left: &left };
     let worked = std::thread::scope(|scope| {
         let work = || work(&place);
         let others: Vec<_> = (1..plan.io_threads).map(|_| scope.spawn(work)).collect();
@@ -151,12 +153,13 @@ pub fn run(
     let floor = floor.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (ended, scaler, lost_events) = floor.finish(clock.now());
     let (usage, notes) = (store.usage(), store.notes());
-    let unremoved = lanes.into_inner().unwrap_or_else(PoisonError::into_inner).iter().sum();
+    let Left { flows, unremoved } = left.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Outcome {
         ended: ended.unwrap_or(Ended::Duration),
         filled,
         steps: scaler.map(|scaler| scaler.steps).unwrap_or_default(),
         usage,
+        flows,
         notes,
         kernel,
         lost_events,
@@ -173,21 +176,29 @@ struct Place<'a, 'f> {
     store: &'a Arc<Store>,
     floor: &'a Mutex<Floor<'f>>,
     watch: &'a Mutex<&'f mut (dyn Watch + Send)>,
-    unremoved: &'a Mutex<Vec<u64>>,
+    left: &'a Mutex<Left>,
+}
+
+/// What threads leave when they are done.
+#[derive(Default)]
+struct Left {
+    flows: Vec<Vec<Flow>>,
+    unremoved: u64,
 }
 
 /// One thread: its lane is gone when this returns, and with it all that was at devices.
 fn work(place: &Place<'_, '_>) -> Result<()> {
-    let Place { plan, clock, store, floor, watch, unremoved } = *place;
+    let Place { plan, clock, store, floor, watch, left } = *place;
     let lane = store.lane(plan.io_depth as usize).map_err(|error| {
         let told = format!("cannot open a queue: {error}");
         lock(floor).close(clock.now(), Ended::Failed(told.clone()));
         Error::usage(told).hint("fewer --io-threads or a smaller --io-depth need less locked memory")
     })?;
     let mut desk = Desk::new(plan, clock, lane);
-    desk.work(floor, watch);
-    let count = desk.lane.unremoved();
-    unremoved.lock().unwrap_or_else(PoisonError::into_inner).push(count);
+    let flows = desk.work(floor, watch);
+    let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+    left.flows.push(flows);
+    left.unremoved += desk.lane.unremoved();
     Ok(())
 }
 

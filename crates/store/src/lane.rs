@@ -9,6 +9,7 @@ use wavetank_model::{IoTimes, StoreEvent, StoreFact};
 
 use crate::backend::Completion;
 use crate::bus::Voice;
+use crate::flow::Flow;
 use crate::job::{Done, Job, OpId, Outcome, Put, Request, nanos};
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::meter::{Meter, Work};
@@ -112,6 +113,11 @@ impl Lane {
     /// What was measured so far.
     pub fn meter(&self) -> &Meter {
         &self.meter
+    }
+
+    /// What went to each tier so far, as its device sees it.
+    pub fn flows(&mut self) -> Vec<Flow> {
+        self.pipes.flows()
     }
 
     /// How many copies could not be removed from their device, which then still takes room there.

@@ -13,6 +13,7 @@ mod bus;
 pub mod checksum;
 mod dice;
 mod files;
+mod flow;
 mod folder;
 mod frame;
 mod gate;
@@ -41,6 +42,7 @@ mod transfer;
 pub mod wrappers;
 
 pub use bus::Events;
+pub use flow::Flow;
 pub use ground::dismantle;
 pub use job::{Done, Existing, OpId, Outcome, Put};
 pub use key::{KEY_BYTES_MAX, Key};

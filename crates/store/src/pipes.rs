@@ -9,6 +9,8 @@ use wavetank_cache::TierId;
 
 use crate::backend::{Completion, Piece, Port};
 use crate::buffer::{Buffer, Region};
+use crate::flow::{Current, Flow, Sent};
+use crate::layout::header_len;
 use crate::transfer::{Part, Source, Transfer};
 
 /// How many pieces are made while all that may be with a device are there: completions come in bursts, and
@@ -23,6 +25,8 @@ const SLICE: Duration = Duration::from_micros(100);
 /// The ports of a lane, one per tier, and the buffers that go through them.
 pub(crate) struct Pipes {
     ports: Vec<Box<dyn Port>>,
+    /// What goes through each of them.
+    flows: Vec<Current>,
     region: Arc<Region>,
     depth: usize,
     in_flight: usize,
@@ -75,7 +79,16 @@ impl Tag {
 
 impl Pipes {
     pub(crate) fn new(ports: Vec<Box<dyn Port>>, region: Arc<Region>, depth: usize) -> Self {
-        Self { ports, region, depth, in_flight: 0, ready: VecDeque::new(), unsent: false, done: Vec::new() }
+        Self {
+            flows: ports.iter().map(|_| Current::start()).collect(),
+            ports,
+            region,
+            depth,
+            in_flight: 0,
+            ready: VecDeque::new(),
+            unsent: false,
+            done: Vec::new(),
+        }
     }
 
     /// How many buffers a lane of `depth` needs.
@@ -85,6 +98,12 @@ impl Pipes {
 
     pub(crate) fn port(&mut self, tier: TierId) -> &mut dyn Port {
         &mut *self.ports[usize::from(tier)]
+    }
+
+    /// What went to each tier so far.
+    pub(crate) fn flows(&mut self) -> Vec<Flow> {
+        let now = Instant::now();
+        self.flows.iter_mut().map(|flow| flow.seen(now)).collect()
     }
 
     /// Whether pieces are with devices.
@@ -107,7 +126,10 @@ impl Pipes {
         let part = transfer.next_part().expect("the transfer has more");
         if let Source::Tier { tier, held, .. } = &transfer.source {
             let piece = piece(job, part, Way::Read);
-            transfer.clock.sent();
+            let now = Instant::now();
+            transfer.clock.sent(now);
+            let sent = Sent { way: Way::Read, offset: part.offset, len: part.len, header: 0 };
+            self.flows[usize::from(*tier)].sent(sent, now);
             self.in_flight += 1;
             self.ports[usize::from(*tier)].read(held, piece, buffer);
             self.unsent = true;
@@ -131,9 +153,14 @@ impl Pipes {
     /// Sends a piece to the transfer's target.
     pub(crate) fn write(&mut self, job: usize, transfer: &mut Transfer, part: Part, buffer: Buffer) {
         let seal = transfer.next_seal();
-        transfer.clock.sent();
+        let now = Instant::now();
+        transfer.clock.sent(now);
         let target = transfer.target.as_ref().expect("what is written has a target");
-        let port = &mut self.ports[usize::from(target.tier)];
+        let header = if seal.is_some() { header_len(&transfer.entry.key) } else { 0 };
+        let sent = Sent { way: Way::Write, offset: part.offset, len: part.len, header };
+        let tier = usize::from(target.tier);
+        self.flows[tier].sent(sent, now);
+        let port = &mut self.ports[tier];
         port.write(&target.held, piece(job, part, Way::Write), buffer, seal);
         self.in_flight += 1;
         self.unsent = true;
@@ -166,7 +193,9 @@ impl Pipes {
         self.unsent = false;
         loop {
             let busy = self.ports.iter().filter(|port| port.in_flight() > 0).count();
-            for port in self.ports.iter_mut().filter(|port| port.in_flight() > 0) {
+            let pairs = self.ports.iter_mut().zip(&mut self.flows);
+            for (port, flow) in pairs.filter(|(port, _)| port.in_flight() > 0) {
+                let before = done.len();
                 let wait = match (deadline, busy) {
                     (Some(deadline), 1) => Some(deadline),
                     (Some(deadline), _) if done.is_empty() => Some(deadline.min(Instant::now() + SLICE)),
@@ -177,6 +206,7 @@ impl Pipes {
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                     Err(e) => panic!("a queue does not answer any more: {e}"),
                 }
+                done[before..].iter().for_each(|completion| flow.came_back(completion.finished));
             }
             let over = deadline.is_none_or(|deadline| Instant::now() >= deadline);
             if !done.is_empty() || busy == 0 || over {

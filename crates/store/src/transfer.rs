@@ -213,9 +213,9 @@ impl Clock {
     }
 
     /// A piece goes to a device.
-    pub(crate) fn sent(&mut self) {
+    pub(crate) fn sent(&mut self, now: Instant) {
         if self.at_device == 0 {
-            self.since = Instant::now();
+            self.since = now;
         }
         self.at_device += 1;
     }
