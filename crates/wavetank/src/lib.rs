@@ -28,8 +28,8 @@ pub use bench::{
     AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, Checked, DatasetPlan, Dtype, Finding,
     GenerationMode, GpuTier, Merged, Missing, ModelPlan, News, Package, PlayArgs, Rank, ReadPolicy, Results,
     SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission, Teller, Tokenizer, TrialCount, TrialsPlan,
-    bench, bench_models, check_package, choice, memory_table, merge, package_name, play_log, run_parameters,
-    suite,
+    bench, bench_models, check_fio_job, check_package, choice, memory_table, merge, package_name, play_log,
+    run_parameters, suite,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};

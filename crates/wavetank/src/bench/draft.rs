@@ -65,7 +65,6 @@ impl<'a> Draft<'a> {
     /// The plan, unless there is no model to make one for.
     pub(super) fn plan(&mut self) -> Option<BenchPlan> {
         let args = self.args;
-        self.refuse_later();
         let model = self.model();
         let generation_mode = args.generation_mode.unwrap_or_default();
         let criteria = self.criteria();
@@ -107,16 +106,10 @@ impl<'a> Draft<'a> {
             cpu_mem_gb: memory.cpu_gb,
             storage_capacity_gb: memory.storage_gb,
             generation_mode,
+            latency_tracing: args.enable_latency_tracing,
             validation_trace: args.validation_trace.clone(),
             warnings: std::mem::take(&mut self.warnings),
         })
-    }
-
-    fn refuse_later(&mut self) {
-        if self.args.enable_latency_tracing {
-            let later = "comes in a later release: host, device and queue time are measured without it";
-            self.findings.wrong("--enable-latency-tracing", later);
-        }
     }
 
     /// The model, split over its GPUs.

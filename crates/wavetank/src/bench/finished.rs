@@ -8,6 +8,7 @@ use wavetank_report::storage::{LaneSummary, MetricName, TierSummary};
 use wavetank_report::{Spread, StorageSummary};
 
 use super::dataset::Dataset;
+use super::fio::{Distilled, check_fio_job};
 use super::plan::BenchPlan;
 use super::run::{Trial, Trials};
 use super::share::Share;
@@ -31,6 +32,9 @@ pub struct Benched {
     pub failure: Option<String>,
     /// Whether someone ended it.
     pub interrupted: bool,
+    /// What went to storage, as a job for fio; absent where [`check_fio_job`](super::check_fio_job) says so,
+    /// or nothing went there.
+    pub fio_job: Option<String>,
 }
 
 impl Benched {
@@ -96,8 +100,11 @@ impl Finished<'_> {
             Value::Object(report)
         };
         let trial_reports = (0..self.trials.all.len()).map(alone).collect();
-        let Trial { summary, .. } = self.trials.all.swap_remove(chosen);
-        Benched { summary, report: Value::Object(report), trial_reports, warnings, failure, interrupted }
+        let Trial { summary, outcome, .. } = self.trials.all.swap_remove(chosen);
+        let distilled = check_fio_job(self.plan).ok().and_then(|()| Distilled::of(self.plan, &outcome));
+        let fio_job = distilled.map(|distilled| distilled.job());
+        let report = Value::Object(report);
+        Benched { summary, report, trial_reports, warnings, failure, interrupted, fio_job }
     }
 
     /// What to know about one trial.
@@ -107,6 +114,7 @@ impl Finished<'_> {
         warnings.extend(self.dataset.iter().flat_map(|dataset| dataset.notes.clone()));
         warnings.extend(warn::about(self.plan, &trial.summary, &trial.outcome));
         warnings.extend(trial.heating.warnings(number + 1));
+        warnings.extend(trial.traced.iter().flat_map(|traced| traced.warnings.clone()));
         if let Some(Err(why)) = &trial.page_cache {
             warnings.push(format!("the page cache could not be emptied ({why}): it takes the superuser"));
         }
@@ -144,7 +152,7 @@ impl Finished<'_> {
     }
 
     fn json(&self, chosen: usize, warnings: &[String]) -> Map<String, Value> {
-        let Trial { summary, outcome, .. } = &self.trials.all[chosen];
+        let Trial { summary, outcome, traced, .. } = &self.trials.all[chosen];
         let mut report = render::json(summary);
         let scaling = scaling(self.plan, outcome);
         if let Some(Value::Object(keys)) = report.get_mut("summary") {
@@ -170,6 +178,10 @@ impl Finished<'_> {
             "harness": self.harness,
             "notes": outcome.notes,
             "lost_events": outcome.lost_events,
+            "block_layer": {
+                "sent": Distilled::of(self.plan, outcome).map(|distilled| distilled.json()),
+                "traced": traced.as_ref().map(|traced| &traced.json),
+            },
             "wall": { "run_seconds": outcome.wall_seconds, "cpu_seconds": outcome.cpu_seconds },
         });
         if let Value::Object(ours) = ours {

@@ -6,6 +6,7 @@
 //! says what to know before using the numbers. `suite` makes and runs many of them for one machine.
 
 mod args;
+mod block_layer;
 mod check;
 mod config;
 mod dataset;
@@ -13,6 +14,7 @@ mod draft;
 mod feed;
 mod findings;
 mod finished;
+mod fio;
 mod idle;
 mod iolog;
 mod machine;
@@ -38,6 +40,7 @@ mod warn;
 
 pub use args::{BenchArgs, GenerationMode, GpuTier, ReadPolicy, Tokenizer, choice};
 pub use finished::Benched;
+pub use fio::check_fio_job;
 pub use merge::{Merged, Missing, merge};
 pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};

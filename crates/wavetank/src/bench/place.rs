@@ -41,7 +41,7 @@ pub(super) fn free_bytes(path: &Path) -> Result<u64> {
 }
 
 /// The nearest parent that exists, or the path itself, and the whole path, both without links.
-fn resolve(path: &Path) -> std::io::Result<(PathBuf, PathBuf)> {
+pub(super) fn resolve(path: &Path) -> std::io::Result<(PathBuf, PathBuf)> {
     let path = std::path::absolute(path)?;
     let existing = path.ancestors().find(|parent| parent.symlink_metadata().is_ok());
     let existing = existing.unwrap_or(Path::new("/"));

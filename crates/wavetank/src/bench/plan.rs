@@ -52,6 +52,9 @@ pub struct BenchPlan {
     pub storage_capacity_gb: f64,
     /// How generating takes time.
     pub generation_mode: GenerationMode,
+    /// Whether bpftrace looks at the block layer meanwhile.
+    #[serde(default)]
+    pub latency_tracing: bool,
     /// A run whose hit rate is compared; absent without one.
     pub validation_trace: Option<PathBuf>,
     /// What was typed and has no effect, and what is not as it was asked for.

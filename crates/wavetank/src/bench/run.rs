@@ -9,6 +9,7 @@ use wavetank_model::{Error, Result, TierRole};
 use wavetank_report::storage::{AtEnd, ClassTarget, Clock, Setting, TierUse};
 use wavetank_report::{Storage, StorageSummary};
 
+use super::block_layer::{Traced, Tracing};
 use super::dataset::{self, Dataset};
 use super::finished::{Benched, Finished};
 use super::iolog::IoLog;
@@ -41,6 +42,8 @@ pub enum News {
 pub(super) struct Trial {
     pub(super) summary: StorageSummary,
     pub(super) outcome: Outcome,
+    /// What the block layer saw, if someone looked.
+    pub(super) traced: Option<Traced>,
     pub(super) heating: Heating,
     /// Whether the page cache was emptied before it, or why not; absent where that was not asked for.
     pub(super) page_cache: Option<Result<(), String>>,
@@ -100,6 +103,7 @@ impl Trials {
 /// Runs `plan`; every operation is written to `log`, if there is one. Nothing of ours stays in the cache
 /// directory, also after an error, unless the plan says so.
 pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) -> Result<Benched> {
+    let tracing = Tracing::of(plan)?;
     let validation = plan.validation_trace.as_deref().map(Validation::read).transpose()?;
     let dataset = dataset::read(plan)?;
     let harness = Harness::measure(&plan.run)?;
@@ -111,7 +115,7 @@ pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) 
         storage.location = folder.path().to_string_lossy().into_owned();
     }
     let own_folder = OwnFolder::before(plan, &run);
-    let runner = Runner { plan, run: &run, dataset: dataset.as_ref(), log };
+    let runner = Runner { plan, run: &run, dataset: dataset.as_ref(), tracing, log };
     let trials = runner.run_trials(observer);
     let cleaned = wavetank_bench::clean(&run);
     own_folder.remove();
@@ -128,6 +132,7 @@ struct Runner<'a> {
     /// What is run, with the directory it has.
     run: &'a wavetank_bench::Plan,
     dataset: Option<&'a Dataset>,
+    tracing: Option<Tracing>,
     log: Option<&'a Path>,
 }
 
@@ -171,11 +176,18 @@ impl Runner<'_> {
         let page_cache = self.plan.trials.drop_page_cache.then(trials::drop_page_cache);
         let before = Heat::now(self.directory().as_deref());
         let mut sink = Stamped::new(Storage::new(&setting(self.plan)));
-        let outcome = self.run_once(Observer { sink: &mut sink, watch, stop })?;
+        let (outcome, traced) = self.run_traced(Observer { sink: &mut sink, watch, stop });
+        let outcome = outcome?;
         let tiers = outcome.usage.iter().map(|usage| TierUse { bytes: usage.bytes, entries: usage.entries });
         let summary = sink.summary(AtEnd { tiers: tiers.collect() });
         let heating = Heating { before, after: Heat::now(self.directory().as_deref()) };
-        Ok(Trial { summary, outcome, heating, page_cache })
+        Ok(Trial { summary, outcome, traced, heating, page_cache })
+    }
+
+    fn run_traced(&self, observer: Observer<'_>) -> (Result<Outcome>, Option<Traced>) {
+        let Some(tracing) = &self.tracing else { return (self.run_once(observer), None) };
+        let (outcome, traced) = tracing.around(observer, |observer| self.run_once(observer));
+        (outcome, Some(traced))
     }
 
     fn run_once(&self, observer: Observer<'_>) -> Result<Outcome> {

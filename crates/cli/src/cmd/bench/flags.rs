@@ -299,7 +299,7 @@ struct TracingFlags {
     /// Log every operation instead of doing it, in virtual time; .zst is compressed.
     #[arg(long, value_name = "FILE")]
     io_trace_log: Option<PathBuf>,
-    /// Not available in this release.
+    /// Histograms of the block layer by bpftrace, where it is installed and permitted.
     #[arg(long)]
     enable_latency_tracing: bool,
 }
@@ -318,6 +318,9 @@ pub(super) struct BenchOutputFlags {
     /// Write a table too: .xlsx, or .csv.
     #[arg(long, value_name = "FILE")]
     pub(super) xlsx_output: Option<PathBuf>,
+    /// Write what went to storage as a job for fio.
+    #[arg(long, value_name = "FILE")]
+    pub(super) fio_job: Option<PathBuf>,
     /// Add the plan, the machine, every trial and checksums to a package that can be
     /// submitted; see `bench check`.
     #[arg(long, value_name = "DIR")]

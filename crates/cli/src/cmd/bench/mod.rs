@@ -1,6 +1,7 @@
 //! `wavetank bench`: real bytes through the tiers of a KV cache, under simulated LLM users; and what is done
 //! with many such runs.
 
+mod block_layer;
 mod check;
 mod flags;
 mod merge;

@@ -8,11 +8,12 @@ use clap::Args;
 use serde_json::Value;
 use wavetank::suite::Hardware;
 use wavetank::{
-    BenchArgs, BenchObserver, BenchPlan, Benched, Error, Package, Result, Results, bench, package_name,
-    run_parameters,
+    BenchArgs, BenchObserver, BenchPlan, Benched, Error, Package, Result, Results, bench, check_fio_job,
+    package_name, run_parameters,
 };
 use wavetank_report::render;
 
+use super::block_layer;
 use super::flags::{BenchFlags, BenchOutputFlags};
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::live::Live;
@@ -45,9 +46,12 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
         }
         None => BenchPlan::of(&typed)?,
     };
+    if out.fio_job.is_some() {
+        check_fio_job(&plan)?;
+    }
     let files = Files::of(&plan, &out, log.as_deref());
     files.keep_apart(&plan)?;
-    [Some(&files.report), files.table.as_ref()]
+    [Some(&files.report), files.table.as_ref(), files.fio_job.as_ref()]
         .into_iter()
         .flatten()
         .try_for_each(|path| output::try_out(path))?;
@@ -66,6 +70,9 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
     output::say(&summary(&plan, &benched))?;
     write(&plan, &benched.report, (&files.report, files.table.as_deref()))?;
     output::say(&format!("Saved full report to: {}\n", files.report.display()))?;
+    if let Some(path) = &files.fio_job {
+        write_fio_job(&benched, path)?;
+    }
     if let Some(mut package) = package {
         let Benched { report, trial_reports, .. } = &benched;
         package.add(package_name(&plan), Results { plan: &plan, report, trials: trial_reports })?;
@@ -89,6 +96,7 @@ fn package(plan: &BenchPlan, folder: &Path) -> Result<Package> {
 struct Files {
     report: PathBuf,
     table: Option<PathBuf>,
+    fio_job: Option<PathBuf>,
     log: Option<PathBuf>,
 }
 
@@ -102,7 +110,12 @@ impl Files {
             (Some(rank), Some(folder)) if folder.is_dir() => folder.join(rank.report_name()),
             (Some(rank), Some(path)) => rank.file(path),
         };
-        Self { report, table: out.xlsx_output.as_deref().map(own), log: log.map(own) }
+        Self {
+            report,
+            table: out.xlsx_output.as_deref().map(own),
+            fio_job: out.fio_job.as_deref().map(own),
+            log: log.map(own),
+        }
     }
 
     fn keep_apart(&self, plan: &BenchPlan) -> Result<()> {
@@ -116,6 +129,7 @@ impl Files {
         let mut files: Vec<(&str, &Path)> = inputs.iter().map(|path| ("the input", path.as_path())).collect();
         files.push(("--output", &self.report));
         files.extend(self.table.as_deref().map(|path| ("--xlsx-output", path)));
+        files.extend(self.fio_job.as_deref().map(|path| ("--fio-job", path)));
         files.extend(self.log.as_deref().map(|path| ("--io-trace-log", path)));
         output::keep_apart(&files)
     }
@@ -137,13 +151,23 @@ pub(super) fn write(plan: &BenchPlan, report: &Value, to: (&Path, Option<&Path>)
     })
 }
 
+fn write_fio_job(benched: &Benched, path: &Path) -> Result<()> {
+    let Some(job) = &benched.fio_job else {
+        output::complain("warning: --fio-job: nothing went to storage: there is no job");
+        return Ok(());
+    };
+    output::write(path, |out| out.write_all(job.as_bytes()))?;
+    output::say(&format!("Saved fio job to: {}\n", path.display()))
+}
+
 fn summary(plan: &BenchPlan, benched: &Benched) -> String {
     let partial = if benched.report["partial"] == true { " (partial)" } else { "" };
     let (users, model) = (plan.run.users, &plan.model.name);
     let rank = plan.rank.map_or(String::new(), |rank| format!(", {}", rank.title()));
     let title = format!("wavetank bench{partial}: {model}, {users} users{rank}");
     let table = render::storage::table(&title, &benched.summary, &benched.warnings);
-    format!("{table}{}{}{}", scaling(benched), trials(benched), harness(benched))
+    let seen = block_layer::table(&benched.report["block_layer"]["traced"]);
+    format!("{table}{}{seen}{}{}", scaling(benched), trials(benched), harness(benched))
 }
 
 /// What the harness could drive, beside which a drive's numbers can be trusted.

@@ -8,7 +8,7 @@ const TOP: &str = "requests_completed total_tokens_generated total_storage_io_la
     throughput_timeline prefill_latencies decode_latencies multi_turn_cache_hits multi_turn_cache_misses \
     seed summary";
 const TOP_OURS: &str = "schema_version plan warnings ended partial filled harness notes lost_events trials \
-    wall accounting histograms autoscaling_stats autoscaling_summary";
+    wall accounting histograms autoscaling_stats autoscaling_summary block_layer";
 const SUMMARY: &str = "total_requests total_tokens elapsed_time avg_throughput_tokens_per_sec \
     total_storage_io_time storage_throughput_tokens_per_sec requests_per_second end_to_end_latency_ms \
     storage_io_latency_ms generation_latency_ms cache_stats qos_metrics prefix_cache_stats \

@@ -1,6 +1,7 @@
 //! `wavetank bench` end to end: command lines in; report, log, files and exit code out.
 
 mod bad_input;
+mod block_layer;
 mod hosts;
 mod invariants;
 mod invocations;

@@ -118,7 +118,7 @@ fn every_invocation_of_the_product_text_gives_a_plan() {
 #[test]
 fn every_flag_reaches_its_field() {
     let command = <Typed as clap::CommandFactory>::command();
-    let outputs = ["help", "plan", "output", "xlsx_output", "mlperf", "quiet", "log_level"];
+    let outputs = ["help", "plan", "output", "xlsx_output", "mlperf", "fio_job", "quiet", "log_level"];
     let flags = command.get_arguments().filter(|flag| !outputs.contains(&flag.get_id().as_str()));
     let mut count = 0;
     for flag in flags {
