@@ -11,7 +11,7 @@ use crate::{Failure, no_arguments};
 /// An S3 server. Its `server` extra brings every service of AWS, which takes four times as long to install.
 const MOTO: &[&str] = &["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"];
 /// Programs from Debian's packages: what each is called, and its package.
-const PACKAGES: &[[&str; 2]] = &[["redis-server", "redis-server"], ["mpirun", "openmpi-bin"]];
+const PACKAGES: &[[&str; 2]] = &[["fio", "fio"], ["redis-server", "redis-server"], ["mpirun", "openmpi-bin"]];
 /// What was installed, inside its virtual environment.
 const INSTALLED: &str = "installed.txt";
 

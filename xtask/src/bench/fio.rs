@@ -55,6 +55,11 @@ pub(super) fn run(job: &Job<'_>) -> Result<[Rate; 2], String> {
     rates(&text_of("fio", &args)?)
 }
 
+/// Runs fio with the job in a file, whose jobs are reported as one.
+pub(super) fn run_job(file: &Path) -> Result<[Rate; 2], String> {
+    rates(&text_of("fio", &["--output-format=json", &file.display().to_string()])?)
+}
+
 /// fio's own figures: bytes, the run time of its I/O phase, and the shares of it spent on the CPU.
 fn rates(report: &str) -> Result<[Rate; 2], String> {
     let start = report.find('{').ok_or("fio printed no report")?;

@@ -1,6 +1,7 @@
 //! `bench NAME`: what the release build costs on fixed cases, beside the tools it is compared with. A new
 //! bench is one file and one row of [`BENCHES`].
 
+mod cases;
 mod fio;
 mod kv;
 mod machine;
@@ -35,8 +36,9 @@ struct Page {
 
 const BENCHES: &[Bench] = &[
     Bench { name: "kv", measure: kv::measure },
-    Bench { name: "replay", measure: |options| suite::measure(&replay::SUITE, options) },
+    Bench { name: "replay", measure: |options| cases::measure(&replay::SUITE, options) },
     Bench { name: "store", measure: store::measure },
+    Bench { name: "suite", measure: suite::measure },
 ];
 
 /// What the user typed after the bench's name.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::cases::Case;
 use super::measure::Sample;
-use super::suite::Case;
 
 /// One program on one case. CPU is the least of the repetitions, memory the most, wall time the median.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! `bench replay`: the Mooncake conversation trace on simulated vLLM workers, the same ten times over, behind
 //! the KV router on small and large fleets, and one request alone, which is the cost of starting.
 
+use super::cases::{Case, Suite};
 use super::peer::Peer;
-use super::suite::{Case, Suite};
 use super::trace;
 
 pub(super) const SUITE: Suite = Suite {

@@ -1,8 +1,8 @@
 //! Results as Markdown: the costs, the ratios that matter, the counts of the reports.
 
+use super::cases::Results;
 use super::measure::Sample;
 use super::outcome::Outcome;
-use super::suite::Results;
 
 const COSTS: &str = "\
 | case | program | runs | requests | CPU s (least) | peak MB (most) | wall s (median) | requests/s |
