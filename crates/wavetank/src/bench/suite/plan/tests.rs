@@ -146,7 +146,7 @@ fn everything_is_said_at_once_and_once() {
         saturation_duration: Some(f64::NAN),
         users_baseline: Some(0),
         workloads: Some("all,tape".into()),
-        trials: Some(0),
+        trials: Some(TrialCount::Number(0)),
         io_depth: Some(0),
         storage_capacity_gb: Some(-1.0),
         ..stand.args()
@@ -163,7 +163,7 @@ fn a_submission_keeps_its_rules() {
     let args = SuiteArgs {
         workloads: Some("mlperf,cpu".into()),
         seed: Some(7),
-        trials: Some(2),
+        trials: Some(TrialCount::Number(2)),
         enable_rag: true,
         rag_num_docs: Some(5),
         ..stand.args()
@@ -176,7 +176,7 @@ fn a_submission_keeps_its_rules() {
         let expected = if step.is_submission() { (3, 0, 42) } else { (2, 5, 7) };
         assert_eq!((trials, documents, seed), expected, "{}", step.name);
     }
-    let more = stand.plan(&without_gpu(), &SuiteArgs { trials: Some(5), ..args });
+    let more = stand.plan(&without_gpu(), &SuiteArgs { trials: Some(TrialCount::Number(5)), ..args });
     assert!(more.ready().all(|(_, ready)| ready.plan.trials.most == 5));
 }
 
