@@ -5,7 +5,7 @@
 //! users decide what comes next.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ struct Shape {
 pub(super) fn measure(options: &Options) -> Result<Page, String> {
     process::run(&mut cargo(&["build", "--release"]))?;
     let version = fio::install()?;
-    let place = std::env::var_os("WAVETANK_BENCH_DIRECTORY").map_or_else(|| FOLDER.into(), PathBuf::from);
+    let place = store::place(FOLDER);
     let mut table = HEAD.to_owned();
     for depth in DEPTHS {
         table += &row(&place, depth, options.reps)?;

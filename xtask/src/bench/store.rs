@@ -31,12 +31,20 @@ const TOTAL: u64 = 960 * MIB;
 const PIECE: u64 = MIB;
 /// Where entries go; `WAVETANK_BENCH_DIRECTORY` names another place.
 const FOLDER: &str = "target/bench/store";
+const OWN: &str = "wavetank_bench";
+
+/// Where entries go: a folder of ours, which is removed afterwards, in the one that
+/// `WAVETANK_BENCH_DIRECTORY` names, or `usual`.
+pub(super) fn place(usual: &str) -> PathBuf {
+    let named = std::env::var_os("WAVETANK_BENCH_DIRECTORY");
+    named.map_or_else(|| usual.into(), |folder| PathBuf::from(folder).join(OWN))
+}
 
 /// Runs every size and depth.
 pub(super) fn measure(options: &Options) -> Result<Page, String> {
     process::run(&mut cargo(&["build", "--release", "-p", "wavetank-store", "--example", "entries"]))?;
     let version = fio::install()?;
-    let place = std::env::var_os("WAVETANK_BENCH_DIRECTORY").map_or_else(|| FOLDER.into(), PathBuf::from);
+    let place = place(FOLDER);
     let mut rows = String::new();
     for size in SIZES {
         for depth in DEPTHS {

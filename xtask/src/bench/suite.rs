@@ -4,7 +4,7 @@
 //! each job is the one of the run before it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -54,17 +54,17 @@ struct Run {
 pub(super) fn measure(options: &Options) -> Result<Page, String> {
     process::run(&mut cargo(&["build", "--release"]))?;
     let version = fio::install()?;
-    let place = std::env::var_os("WAVETANK_BENCH_DIRECTORY").map_or_else(|| FOLDER.into(), PathBuf::from);
+    let place = store::place(FOLDER);
     let huge = HugePages::set_aside(HUGE_PAGES);
     let memory = match &huge {
         Some(_) => "fio's buffers are on huge pages, as ours are (`mem=shmhuge`)",
-        None => "no huge pages could be set aside: the line `mem=` was left out of jobs",
+        None => "no huge pages could be set aside: fio's buffers are on small ones",
     };
     let mut table = HEAD.to_owned();
     for load in LOADS {
         let pairs = (0..options.reps).map(|rep| {
             eprintln!("measuring {}, pair {}", load.name, rep + 1);
-            pair(&place, load, huge.as_ref())
+            pair(&place, load)
         });
         table += &row(load, &pairs.collect::<Result<Vec<_>, _>>()?);
     }
@@ -107,7 +107,7 @@ fn row(load: &Load, pairs: &[Pair]) -> String {
 }
 
 /// One run, and fio with its job.
-fn pair(place: &Path, load: &Load, huge: Option<&HugePages>) -> Result<Pair, String> {
+fn pair(place: &Path, load: &Load) -> Result<Pair, String> {
     let entries = place.join("entries");
     fs::create_dir_all(&entries).map_err(|e| format!("{}: {e}", entries.display()))?;
     let [report, job] = ["report.json", "job.fio"].map(|name| place.join(name));
@@ -119,10 +119,6 @@ fn pair(place: &Path, load: &Load, huge: Option<&HugePages>) -> Result<Pair, Str
     measure::in_fresh_process(&process::release_binary(), &args)?;
     let text = fs::read_to_string(&report).map_err(|e| format!("{}: {e}", report.display()))?;
     let run = run_of(&serde_json::from_str(&text).map_err(|e| format!("our report: {e}"))?)?;
-    if huge.is_none() {
-        let text = fs::read_to_string(&job).map_err(|e| format!("{}: {e}", job.display()))?;
-        fs::write(&job, without_memory(&text)).map_err(|e| format!("{}: {e}", job.display()))?;
-    }
     let [read, written] = fio::run_job(&job)?;
     let rates =
         [read, written].into_iter().filter(|rate| rate.seconds > 0.0).map(|rate| rate.bytes / rate.seconds);
@@ -141,10 +137,6 @@ fn run_of(report: &Value) -> Result<Run, String> {
         depth: number("depth_while_busy")?,
         idle_percent: 100.0 * idle / (busy + idle),
     })
-}
-
-fn without_memory(job: &str) -> String {
-    job.lines().filter(|line| !line.starts_with("mem=")).map(|line| format!("{line}\n")).collect()
 }
 
 /// Huge pages that are set aside until this is dropped.
@@ -186,7 +178,6 @@ mod tests {
         let run = run_of(&json!({ "block_layer": { "sent": sent } })).unwrap();
         assert_eq!(run, Run { gib_per_s: 2.0, depth: 7.5, idle_percent: 25.0 });
         assert!(run_of(&json!({})).is_err());
-        assert_eq!(without_memory("a=1\nmem=shmhuge\nb=2\n"), "a=1\nb=2\n");
     }
 
     #[test]

@@ -25,6 +25,9 @@ const BLOCK: u64 = 4096;
 /// Pauses that make up less of the time than this are left out: waking up takes as long.
 const LEAST_PAUSED: f64 = 0.005;
 
+/// A depth that is off by more than this part after rounding is worth a word.
+const NOTABLE_ROUNDING: f64 = 0.1;
+
 /// Everything a job is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Distilled {
@@ -34,10 +37,14 @@ pub(super) struct Distilled {
     jobs: u64,
     /// Bytes that the tier held at the end.
     held_bytes: u64,
-    warmup: Duration,
+    /// The section's name: of two ranks in one directory each has its own.
+    section: String,
     /// What all threads sent while the window was open.
     flow: Flow,
     pages: Pages,
+    /// Huge pages that are set aside and free.
+    free_huge_pages: u64,
+    engine: Engine,
     buffers: Buffers,
     /// Whether the page cache is passed by.
     cached: Cached,
@@ -50,6 +57,13 @@ pub(super) struct Distilled {
 enum Pages {
     Huge,
     Small,
+}
+
+/// What took requests to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Engine {
+    Ring,
+    Threads,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +125,9 @@ impl Distilled {
         outcome.flows.iter().for_each(|tiers| flow.add(&tiers[at]));
         let option = |name: &str| tier.options.get(name).map(String::as_str);
         let is_direct = tier.backend == "direct";
-        let is_plain = !is_direct
-            || option("buffers") == Some("plain")
-            || option("engine") == Some("threads")
-            || outcome.notes.iter().any(|note| note.contains("buffers are not registered"));
+        let is_noted = |what: &str| outcome.notes.iter().any(|note| note.contains(what));
+        let is_threads = !is_direct || option("engine") == Some("threads") || is_noted("io_uring is refused");
+        let is_plain = is_threads || option("buffers") == Some("plain") || is_noted("are not registered");
         let is_synced = option("durable").map_or(!is_direct, |durable| durable == "true");
         (flow.pieces > 0).then(|| Self {
             version: plan.wavetank_version.clone(),
@@ -122,9 +135,11 @@ impl Distilled {
             directory: tier.location.clone(),
             jobs: outcome.flows.len() as u64,
             held_bytes: outcome.usage[at].bytes,
-            warmup: Duration::from_nanos(plan.run.warmup.0),
+            section: plan.rank.map_or_else(|| "kv".to_owned(), |rank| format!("kv_rank{}", rank.number)),
             flow,
             pages: pages(),
+            free_huge_pages: free_huge_pages(),
+            engine: if is_threads { Engine::Threads } else { Engine::Ring },
             buffers: if is_plain { Buffers::Plain } else { Buffers::Registered },
             cached: if is_direct { Cached::No } else { Cached::Yes },
             synced: if is_synced { Synced::Yes } else { Synced::No },
@@ -138,7 +153,7 @@ impl Distilled {
         for (key, value) in self.options() {
             text += &format!("{key}={value}\n");
         }
-        text + "\n[kv]\n"
+        text + &format!("\n[{}]\n", self.section)
     }
 
     /// For the report: what was counted.
@@ -165,7 +180,7 @@ impl Distilled {
     fn options(&self) -> Vec<(&'static str, String)> {
         let on = |key: &'static str| (key, "1".to_owned());
         let mut options = vec![
-            ("ioengine", "io_uring".to_owned()),
+            ("ioengine", self.engine.name().to_owned()),
             ("direct", u8::from(self.cached == Cached::No).to_string()),
             ("directory", escaped(&self.directory)),
             ("rw", self.way().to_owned()),
@@ -191,7 +206,7 @@ impl Distilled {
         if self.buffers == Buffers::Registered {
             options.push(on("fixedbufs"));
         }
-        if self.pages == Pages::Huge {
+        if self.pages == Pages::Huge && self.free_huge_pages >= self.huge_pages() {
             options.push(("mem", "shmhuge".to_owned()));
         }
         if self.cached == Cached::Yes {
@@ -199,9 +214,6 @@ impl Distilled {
         }
         options.extend([on("refill_buffers"), on("norandommap"), ("randrepeat", "0".to_owned())]);
         options.extend([on("time_based"), ("runtime", time(self.window()))]);
-        if !self.warmup.is_zero() {
-            options.push(("ramp_time", time(self.warmup)));
-        }
         options.extend([on("group_reporting"), on("unlink")]);
         options
     }
@@ -238,25 +250,42 @@ impl Distilled {
             "scaled to fit. It waits until nothing is under way before each pause, as the run did."
                 .to_owned(),
         ];
+        let (depth, whole) = (flow.depth(), self.depth() as f64);
+        if (whole / depth.max(1.0) - 1.0).abs() > NOTABLE_ROUNDING {
+            lines.push(format!(
+                "A depth is a whole number: {depth:.1} became {whole}, and what fio moves with it."
+            ));
+        }
         lines.extend(self.about_memory());
         lines.iter().map(|line| format!("; {line}\n")).collect()
     }
 
     /// What fio's buffers need.
     fn about_memory(&self) -> Vec<String> {
-        if self.pages == Pages::Small {
-            return Vec::new();
+        let needed = self.huge_pages();
+        let begin = "The run's buffers were on huge pages, which keep a piece in few segments for the drive";
+        match self.pages {
+            Pages::Small => Vec::new(),
+            Pages::Huge if self.free_huge_pages >= needed => {
+                vec![
+                    format!("{begin}, and"),
+                    format!("so are fio's: {needed} of them have to be free (vm.nr_hugepages)."),
+                ]
+            }
+            Pages::Huge => vec![
+                format!("{begin}."),
+                format!(
+                    "To give fio the same, run `sysctl vm.nr_hugepages={needed}` and add this line, or large"
+                ),
+                "pieces are slower than they were (and set it back to what it was afterwards):".to_owned(),
+                "mem=shmhuge".to_owned(),
+            ],
         }
-        let per_job = (self.depth() * self.largest()).div_ceil(HUGE_PAGE) + 1;
-        let pages = per_job * self.jobs;
-        vec![
-            "The run's buffers were on huge pages, which keep a piece in few segments for the drive. fio's"
-                .to_owned(),
-            format!(
-                "have to be set aside: sysctl vm.nr_hugepages={pages} (and 0 afterwards). Without the line"
-            ),
-            "mem=, fio runs on small pages, and large pieces are slower than they were.".to_owned(),
-        ]
+    }
+
+    /// Huge pages that fio's buffers take.
+    fn huge_pages(&self) -> u64 {
+        ((self.depth() * self.largest()).div_ceil(HUGE_PAGE) + 1) * self.jobs
     }
 
     fn way(&self) -> &'static str {
@@ -332,6 +361,23 @@ impl Distilled {
 
 fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+impl Engine {
+    /// The engine of fio that does the same.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ring => "io_uring",
+            Self::Threads => "posixaio",
+        }
+    }
+}
+
+/// Huge pages that nobody uses: a line `HugePages_Free: 16`.
+fn free_huge_pages() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Whether madvise gets huge pages here.

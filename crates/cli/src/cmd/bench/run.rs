@@ -153,8 +153,7 @@ pub(super) fn write(plan: &BenchPlan, report: &Value, to: (&Path, Option<&Path>)
 
 fn write_fio_job(benched: &Benched, path: &Path) -> Result<()> {
     let Some(job) = &benched.fio_job else {
-        output::complain("warning: --fio-job: nothing went to storage: there is no job");
-        return Ok(());
+        return Err(Error::usage("nothing went to storage: there is no job").at("--fio-job"));
     };
     output::write(path, |out| out.write_all(job.as_bytes()))?;
     output::say(&format!("Saved fio job to: {}\n", path.display()))

@@ -33,7 +33,9 @@ impl Child {
         let mut process = Command::new(bpftrace)
             // It ends when this process does, however that comes about.
             .args(["-B", "line", "-p", &std::process::id().to_string(), "-e", script])
+            // Before and after 0.20.
             .env("BPFTRACE_MAP_KEYS_MAX", KEYS)
+            .env("BPFTRACE_MAX_MAP_KEYS", KEYS)
             // Ctrl-C is for us: it goes on until it is told.
             .process_group(0)
             .stdin(Stdio::null())

@@ -20,9 +20,11 @@ fn distilled(flow: Flow) -> Distilled {
         directory: "/mnt/kv".to_owned(),
         jobs: 1,
         held_bytes: 4 << 30,
-        warmup: Duration::from_secs(2),
+        section: "kv".to_owned(),
         flow,
         pages: Pages::Huge,
+        free_huge_pages: 64,
+        engine: Engine::Ring,
         buffers: Buffers::Registered,
         cached: Cached::No,
         synced: Synced::No,
@@ -46,8 +48,9 @@ fn a_paced_run() {
         backend: "buffered".to_owned(),
         directory: "/mnt/a:b".to_owned(),
         jobs: 2,
-        warmup: Duration::ZERO,
+        section: "kv_rank1".to_owned(),
         pages: Pages::Small,
+        engine: Engine::Threads,
         buffers: Buffers::Plain,
         cached: Cached::Yes,
         synced: Synced::Yes,
@@ -67,6 +70,17 @@ fn pauses_take_the_time_they_took() {
     }
     let few = distilled(flow(&[(1 << 20, 1000)], &[], [5_000, 10, 5_000], 3));
     assert_eq!(few.pauses(), None, "0.2 % of the time");
+}
+
+/// Broken by: a job that only runs where huge pages are set aside, rounding that is not told.
+#[test]
+fn a_job_runs_where_it_is_written() {
+    let flow = flow(&[(1 << 20, 1000)], &[], [5_000, 0, 7_450], 0);
+    let with = distilled(flow.clone()).job();
+    assert!(with.contains("\nmem=shmhuge\n") && with.contains("1.5 became 1"), "{with}");
+    let without = Distilled { free_huge_pages: 1, ..distilled(flow) }.job();
+    assert!(!without.contains("\nmem=") && without.contains("; mem=shmhuge\n"), "{without}");
+    assert!(without.contains("vm.nr_hugepages=2`"), "{without}");
 }
 
 #[test]
