@@ -36,12 +36,13 @@ impl Player<'_> {
             pending.writes.push((row.layout, plain(misses)));
         }
         pending.locks = asked.readers.max(1);
-        self.callers.set_pending(thread, pending);
+        self.callers.of(thread).pending = pending;
     }
 
     /// Reads and gives back all that was found.
     fn read_all(&mut self, thread: Option<u32>) {
-        let (keys, locks) = self.callers.take_reads(thread);
+        let pending = &mut self.callers.of(thread).pending;
+        let (keys, locks) = (std::mem::take(&mut pending.reads), pending.locks);
         if !keys.is_empty() {
             self.fates.clear();
             self.enter(thread, &keys);
@@ -53,7 +54,7 @@ impl Player<'_> {
     /// Stores all that was not found, a batch for each layout.
     fn store_all(&mut self, thread: Option<u32>) {
         let mut batches: Vec<(LayoutId, Vec<KeyId>)> = Vec::new();
-        for (layout, keys) in self.callers.take_writes(thread) {
+        for (layout, keys) in std::mem::take(&mut self.callers.of(thread).pending.writes) {
             match batches.last_mut().filter(|(other, _)| *other == layout) {
                 Some((_, all)) => all.extend(keys),
                 None => batches.push((layout, keys)),

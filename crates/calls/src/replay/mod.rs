@@ -104,7 +104,8 @@ impl Player<'_> {
     fn prefetch(&mut self, thread: Option<u32>, asked: &wavetank_model::Prefetch) {
         self.tally.calls += 1;
         self.tally.prefetches += 1;
-        self.tally.surplus += self.callers.give_back(thread, &mut self.engine);
+        let caller = self.callers.of(thread);
+        self.tally.surplus += caller.give_back(&mut self.engine);
         self.engine.prefetch(asked, &mut self.fates);
         for (key, fate) in asked.rows.iter().flat_map(|row| &row.keys).zip(&self.fates) {
             let count = match fate {
@@ -117,7 +118,7 @@ impl Player<'_> {
             self.tally.asked += 1;
             let is_hit = matches!(fate, Fate::FirstTier | Fate::LowerTier);
             if is_hit && asked.lock == wavetank_model::LockMode::Lock {
-                self.callers.hold(thread, *key, asked.readers);
+                caller.hold(*key, asked.readers);
             }
         }
     }
@@ -148,39 +149,34 @@ impl Player<'_> {
     fn enter(&mut self, thread: Option<u32>, keys: &[KeyId]) {
         self.tally.calls += 1;
         self.engine.read_enter(keys, &mut self.fates);
-        let held = keys
-            .iter()
-            .zip(&self.fates)
-            .filter(|(key, fate)| **fate == Fate::Done && self.callers.holds(thread, **key));
+        let caller = self.callers.of(thread);
+        let is_held = |(key, fate): &(&KeyId, &Fate)| **fate == Fate::Done && caller.holds(**key);
+        let held = keys.iter().zip(&self.fates).filter(is_held);
         let missing = keys.len() as u64 - held.count() as u64;
         self.tally.read_failed += missing;
         self.tally.read += if missing == 0 { keys.len() as u64 } else { 0 };
-        self.callers.entered(thread, missing > 0);
+        caller.refused = missing > 0;
     }
 
     fn exit(&mut self, thread: Option<u32>, keys: &[KeyId]) {
         self.tally.calls += 1;
-        if self.callers.was_refused(thread) {
-            let held: Vec<KeyId> =
-                keys.iter().copied().filter(|key| self.callers.take(thread, *key, 1)).collect();
+        let caller = self.callers.of(thread);
+        if std::mem::take(&mut caller.refused) {
+            let held: Vec<KeyId> = keys.iter().copied().filter(|key| caller.take(*key, 1)).collect();
             self.engine.read_refused(&held);
         }
     }
 
     fn release(&mut self, thread: Option<u32>, keys: &[KeyId], locks: u32) {
         self.tally.calls += 1;
-        for &key in keys {
-            self.fates.clear();
-            let is_held = self.callers.take(thread, key, locks);
-            if is_held {
-                self.engine.finish_read(&[key], locks, &mut self.fates);
-            }
-            if self.fates.first() == Some(&Fate::Done) {
-                self.tally.released += 1;
-            } else {
-                self.tally.release_failed += 1;
-            }
+        let caller = self.callers.of(thread);
+        self.fates.clear();
+        for key in keys.iter().filter(|key| caller.take(**key, locks)) {
+            self.engine.finish_read(std::slice::from_ref(key), locks, &mut self.fates);
         }
+        let released = self.fates.iter().filter(|fate| **fate == Fate::Done).count() as u64;
+        self.tally.released += released;
+        self.tally.release_failed += keys.len() as u64 - released;
     }
 
     /// Whether a call found, or was granted, what it was when it was recorded.

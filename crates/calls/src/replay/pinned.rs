@@ -20,7 +20,7 @@ impl Player<'_> {
         let mut got = self.found(&recorded.call);
         got.sort_unstable();
         for &key in got.iter().filter(|key| expected.binary_search(key).is_err()) {
-            self.callers.take(recorded.thread, key, u32::MAX);
+            self.callers.of(recorded.thread).take(key, u32::MAX);
             self.engine.force_out(key);
             self.tally.forced_out += 1;
         }
@@ -29,7 +29,7 @@ impl Player<'_> {
             let wanted = row.keys.iter().filter(|key| expected.binary_search(key).is_ok());
             for &key in wanted.filter(|key| got.binary_search(key).is_err()) {
                 self.engine.force_in(key, bytes, asked.readers.max(1));
-                self.callers.hold(recorded.thread, key, asked.readers);
+                self.callers.of(recorded.thread).hold(key, asked.readers);
                 self.tally.forced_in += 1;
             }
         }
