@@ -202,3 +202,6 @@ impl Engine {
         self.counts.l2_evictions += left.unwrap_or(0);
     }
 }
+
+#[cfg(test)]
+mod tests;

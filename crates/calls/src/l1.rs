@@ -240,6 +240,12 @@ impl L1 {
             as u64
     }
 
+    /// Bytes of all objects, counted anew.
+    #[cfg(test)]
+    pub(crate) fn counted(&self) -> u64 {
+        self.objects.iter().map(|object| object.resident.unwrap_or(0) + object.staged.unwrap_or(0)).sum()
+    }
+
     fn drop_resident(&mut self, key: KeyId) {
         let object = &mut self.objects[place(key)];
         self.used -= object.resident.take().unwrap_or(0);
