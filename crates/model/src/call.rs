@@ -30,7 +30,8 @@ impl Recorded {
     }
 }
 
-/// Clocks read when a call was made. Floating point, because files hold them so and are written again as they were.
+/// Clocks read when a call was made. Floating point, because files hold them so and are written again as
+/// they were.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
     /// Seconds since the start of the recording.
@@ -125,7 +126,8 @@ pub enum WriteMode {
     All,
 }
 
-/// What a prefetch asks for: a grid with a row per object group and rank and a column per chunk of the prompt.
+/// What a prefetch asks for: a grid with a row per object group and rank and a column per chunk of the
+/// prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefetch {
     /// At least one, of equal length.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use wavetank::{BenchArgs, BenchPlan, PlayArgs, PlayPace, Result, play_log};
+use wavetank::{BenchArgs, BenchPlan, PlayArgs, PlayPace, Result, play_log, trace_info};
 use wavetank_report::render;
 
 use crate::interrupt::{INTERRUPTED, Interrupt};
@@ -20,8 +20,23 @@ pub(crate) struct Flags {
 
 #[derive(Subcommand)]
 enum What {
+    /// Say what a recording of storage calls (.lct) holds, and what of it cannot be read.
+    Info(InfoFlags),
     /// Play a log of operations (`bench --io-trace-log`) against a backend.
     Replay(ReplayFlags),
+}
+
+#[derive(Args)]
+struct InfoFlags {
+    /// The recording, plain, .gz or .zst; - is standard input.
+    #[arg(value_name = "FILE")]
+    recording: String,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+    /// Refuse a record that is larger, in MiB: a damaged length would be read into memory [default: 64].
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=4095))]
+    frame_limit: Option<u32>,
 }
 
 #[derive(Args)]
@@ -80,7 +95,20 @@ fn pace(word: &str) -> std::result::Result<PlayPace, String> {
 }
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
-    let What::Replay(flags) = flags.what;
+    match flags.what {
+        What::Info(flags) => info(&flags),
+        What::Replay(flags) => replay(flags),
+    }
+}
+
+fn info(flags: &InfoFlags) -> Result<ExitCode> {
+    let limit = flags.frame_limit.map(|mib| (mib as usize) << 20);
+    let info = trace_info(&flags.recording, limit)?;
+    output::say(&if flags.json { format!("{:#}\n", info.json()) } else { info.text() })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn replay(flags: ReplayFlags) -> Result<ExitCode> {
     let args = BenchArgs {
         gpu_mem_gb: Some(0.0),
         cpu_mem_gb: Some(0.0),
