@@ -133,7 +133,7 @@ impl Engine {
             fates.push(if fate == Fate::Resident { Fate::Done } else { fate });
         }
         if !objects.is_empty() {
-            self.copies.push_back(Copying { ends: self.now + self.plan.store_delay, objects });
+            self.begin_copies(objects);
         }
     }
 
@@ -171,6 +171,16 @@ impl Engine {
     /// What an object of `key` takes, as far as one was written.
     pub fn bytes_of(&self, key: KeyId) -> u64 {
         self.bytes[key.0 as usize]
+    }
+
+    /// Copies go on side by side; the slowest tier decides when the objects are let go.
+    fn begin_copies(&mut self, objects: Vec<(KeyId, u64)>) {
+        let bytes: u64 = objects.iter().map(|(_, bytes)| bytes).sum();
+        let rates = self.plan.adapters.iter().filter_map(|adapter| adapter.bytes_per_second);
+        let slowest = rates.map(|rate| bytes as f64 / rate).fold(0.0, f64::max);
+        let ends = self.now + self.plan.store_delay + Nanos::from_seconds(slowest);
+        let place = self.copies.partition_point(|copying| copying.ends <= ends);
+        self.copies.insert(place, Copying { ends, objects });
     }
 
     fn end_copies(&mut self) {

@@ -41,6 +41,8 @@ pub struct L1Plan {
 pub struct AdapterPlan {
     /// What it holds; no limit when absent.
     pub capacity_bytes: Option<u64>,
+    /// How fast it takes objects; at once when absent.
+    pub bytes_per_second: Option<f64>,
     /// Who leaves, and when; nobody when absent.
     pub eviction: Option<EvictionPlan>,
 }

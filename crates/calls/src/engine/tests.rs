@@ -23,7 +23,11 @@ fn plan(l1: u64, l2: u64) -> Plan {
             read_ttl: Nanos(300 * SECOND),
             eviction: eviction(0.5, 0.5),
         },
-        adapters: vec![AdapterPlan { capacity_bytes: Some(l2 * OBJECT), eviction: Some(eviction(0.9, 0.1)) }],
+        adapters: vec![AdapterPlan {
+            capacity_bytes: Some(l2 * OBJECT),
+            bytes_per_second: None,
+            eviction: Some(eviction(0.9, 0.1)),
+        }],
         store_delay: Nanos(SECOND / 1000),
         store_policy: StorePolicy::Default,
         load_policy: LoadPolicy::Default,
