@@ -25,10 +25,10 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
     let bytes = fs::metadata(&whole).map_err(|e| format!("{whole}: {e}"))?.len();
     let (start, read) = (samples(&empty, options.reps)?, samples(&whole, options.reps)?);
     let method = format!(
-        "`target/release/wavetank trace info {whole}`: the file is read, every record decoded, its keys counted, \
-         and the outcomes it implies; {bytes} bytes, {records} records. Records per second are those of the \
-         time above that of a file without records (`start`). Least CPU and wall time of {} runs, the most \
-         memory.\n{REFERENCE}",
+        "`target/release/wavetank trace info {whole}`: the file is read, every record decoded, its keys \
+         counted, and the outcomes it implies; {bytes} bytes, {records} records. Records per second are \
+         those of the time above that of a file without records (`start`). Least CPU and wall time of {} \
+         runs, the most memory.\n{REFERENCE}",
         options.reps
     );
     Ok(Page { method, table: table(records, bytes, &start, &read) })
