@@ -1,5 +1,5 @@
-//! Outcomes that a recording does not hold but implies (spec/storage-trace.md 10.1): a caller releases what its
-//! prefetch found, and finishes writing what it was granted.
+//! Outcomes that a recording does not hold but implies (spec/storage-trace.md 10.1): a caller releases what
+//! its prefetch found, and finishes writing what it was granted.
 
 use serde::Serialize;
 use wavetank_model::{KeyId, LockMode, Recorded, StorageCall};
@@ -148,7 +148,8 @@ mod tests {
         }))
     }
 
-    /// Broken by: a key found twice because two readers released it, or a release counted for an older prefetch.
+    /// Broken by: a key found twice because two readers released it, or a release counted for an older
+    /// prefetch.
     #[test]
     fn what_follows_tells_what_was_found() {
         let release = |numbers: &[u32]| StorageCall::FinishRead { keys: keys(numbers), locks: 1 };

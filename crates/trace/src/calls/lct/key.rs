@@ -30,6 +30,16 @@ struct Encoding {
     hash: usize,
     tail: Box<[u8]>,
     family: FamilyId,
+    /// The key that came after the last one when both were new.
+    next: KeyId,
+}
+
+impl Encoding {
+    #[inline]
+    fn fits(&self, bytes: &[u8]) -> bool {
+        let after = bytes.strip_prefix(&*self.head).and_then(|after| after.get(self.hash..));
+        after.is_some_and(|after| after.starts_with(&self.tail))
+    }
 }
 
 /// Tenants of a record's keys, which stand outside of them.
@@ -81,14 +91,40 @@ impl Names {
         cursor.list(LEAST_KEY, |cursor| self.key(cursor, salts))
     }
 
+    #[inline]
     fn key(&mut self, cursor: &mut Cursor<'_>, salts: &mut Salts<'_>) -> Read<KeyId> {
-        let (family, hash) = match self.known(cursor.rest()) {
-            Some((family, hash, length)) => {
-                cursor.pass(length);
-                (family, hash)
-            }
-            None => self.learn(cursor)?,
+        let Some((at, hash)) = self.known(cursor) else { return self.unfamiliar(cursor, salts) };
+        let Encoding { family, next, .. } = self.encodings[at];
+        if !matches!(salts, Salts::Inside) {
+            return self.salted(family, hash, salts);
+        }
+        let key = self.table.key_near(next, family, hash);
+        self.encodings[at].next = KeyId(key.0.wrapping_add(1));
+        Ok(key)
+    }
+
+    /// Passes a key if it is like one seen before: which encoding it has, and its hash.
+    #[inline]
+    fn known<'b>(&mut self, cursor: &mut Cursor<'b>) -> Option<(usize, &'b [u8])> {
+        let bytes = cursor.rest();
+        let at = match self.encodings.get(self.last) {
+            Some(encoding) if encoding.fits(bytes) => self.last,
+            _ => self.encodings.iter().position(|encoding| encoding.fits(bytes))?,
         };
+        self.last = at;
+        let Encoding { head, hash, tail, .. } = &self.encodings[at];
+        cursor.pass(head.len() + hash + tail.len());
+        Some((at, &bytes[head.len()..head.len() + hash]))
+    }
+
+    #[cold]
+    fn unfamiliar(&mut self, cursor: &mut Cursor<'_>, salts: &mut Salts<'_>) -> Read<KeyId> {
+        let (family, hash) = self.learn(cursor)?;
+        self.salted(family, hash, salts)
+    }
+
+    /// The key of the tenant that stands beside it, if one does.
+    fn salted(&mut self, family: FamilyId, hash: &[u8], salts: &mut Salts<'_>) -> Read<KeyId> {
         let Some(salt) = salts.next()? else { return Ok(self.table.key_of(family, hash)) };
         let KeyFamily { model_name, kv_rank, object_group_id, .. } = self.table.family(family);
         let model_name = model_name.to_owned();
@@ -96,25 +132,7 @@ impl Names {
         Ok(self.table.key_id(ObjectKey { chunk_hash: hash, family }))
     }
 
-    /// The key at the start of `bytes`, if it is like one seen before: its family, hash and length.
-    fn known<'b>(&mut self, bytes: &'b [u8]) -> Option<(FamilyId, &'b [u8], usize)> {
-        let fits = |encoding: &Encoding| {
-            let after = bytes.strip_prefix(&*encoding.head)?;
-            let (hash, after) = after.split_at_checked(encoding.hash)?;
-            let length = encoding.head.len() + encoding.hash + encoding.tail.len();
-            after.starts_with(&encoding.tail).then_some((encoding.family, hash, length))
-        };
-        if let Some(found) = self.encodings.get(self.last).and_then(fits) {
-            return Some(found);
-        }
-        let (at, found) =
-            self.encodings.iter().enumerate().find_map(|(at, encoding)| Some((at, fits(encoding)?)))?;
-        self.last = at;
-        Some(found)
-    }
-
     /// Looks into a key and keeps how it is encoded.
-    #[cold]
     fn learn<'b>(&mut self, cursor: &mut Cursor<'b>) -> Read<(FamilyId, &'b [u8])> {
         let start = cursor.rest();
         let key = object_key(cursor)?;
@@ -134,7 +152,8 @@ impl Names {
             let (head, rest) = whole.split_at(start.len() - key.before);
             let (hash, tail) = rest.split_at(key.hash.len());
             self.last = self.encodings.len();
-            self.encodings.push(Encoding { head: head.into(), hash: hash.len(), tail: tail.into(), family });
+            let (head, hash, tail, next) = (head.into(), hash.len(), tail.into(), KeyId(0));
+            self.encodings.push(Encoding { head, hash, tail, family, next });
         }
         Ok((family, key.hash))
     }

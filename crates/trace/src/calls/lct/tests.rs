@@ -380,11 +380,11 @@ proptest! {
     ) {
         let mut bytes = bytes_of(4);
         for (position, byte, kind) in edits {
-            let position = position % bytes.len().max(1);
+            let position = position % bytes.len();
             match kind {
                 0 => bytes[position] = byte,
                 1 => bytes.insert(position, byte),
-                2 => drop(bytes.remove(position)),
+                2 if bytes.len() > 1 => drop(bytes.remove(position)),
                 _ => bytes.truncate(position.max(1)),
             }
         }
