@@ -1,8 +1,8 @@
-//! The storage-call API: what callers of a KV cache ask of its storage layer (reserve, finish, prefetch, read,
-//! release), with the states, locks and background work behind it (spec/storage-trace.md 2 and 10).
+//! The storage-call API: what callers of a KV cache ask of its storage layer (reserve, finish, prefetch,
+//! read, release), with the states, locks and background work behind it (spec/storage-trace.md 2 and 10).
 //!
-//! [`Engine`] is the bookkeeping alone, on a clock that its caller moves: no bytes, no threads. The same calls
-//! at the same times always have the same outcomes.
+//! [`Engine`] is the bookkeeping alone, on a clock that its caller moves: no bytes, no threads. The same
+//! calls at the same times always have the same outcomes.
 #![forbid(unsafe_code)]
 
 mod engine;

@@ -26,7 +26,8 @@ impl Found {
 }
 
 impl Engine {
-    /// Prefetches a grid; all of it happens at this moment. `fates` gets what became of each cell, row by row.
+    /// Prefetches a grid; all of it happens at this moment. `fates` gets what became of each cell, row by
+    /// row.
     pub fn prefetch(&mut self, asked: &Prefetch, fates: &mut Vec<Fate>) {
         let windows: Vec<Window> = asked
             .rows

@@ -30,7 +30,8 @@ pub struct Tally {
     pub released: u64,
     /// Keys that should have been given back and were not held.
     pub release_failed: u64,
-    /// Keys that were held and not given back as recorded; the caller gave them back before its next prefetch.
+    /// Keys that were held and not given back as recorded; the caller gave them back before its next
+    /// prefetch.
     pub surplus: u64,
     /// Keys that were written.
     pub stored: u64,

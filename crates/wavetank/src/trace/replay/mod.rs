@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde::Serialize;
 use serde_json::Value;
 use wavetank_calls::{Recording, Tally, replay};
-use wavetank_model::{KeyTable, Nanos, Recorded, Result};
+use wavetank_model::{Error, KeyTable, Nanos, Recorded, Result};
 use wavetank_trace::calls::CallReader;
 use wavetank_trace::calls::lct::{FRAME_LIMIT, Reader};
 use wavetank_trace::{CallSurvey, Input};
@@ -66,6 +66,12 @@ impl CallReplay {
 pub fn replay_calls(args: &CallReplayArgs) -> Result<CallReplay> {
     let start = Instant::now();
     let mut reader = Reader::open(&Input::named(&args.recording), FRAME_LIMIT)?;
+    let level = &reader.header().level;
+    if level != "storage" {
+        return Err(Error::input(format!("its level is \"{level}\", and only calls can be made again"))
+            .at(args.recording.clone())
+            .hint("`wavetank trace info` says what is in it"));
+    }
     let mut calls: Vec<Recorded> = Vec::new();
     while let Some(recorded) = reader.advance()? {
         calls.push(recorded);
@@ -88,7 +94,7 @@ pub fn replay_calls(args: &CallReplayArgs) -> Result<CallReplay> {
         recording: args.recording.clone(),
         first_divergence_key: tally.first_divergence.as_ref().map(|first| named(keys, first.key)),
         left_out: left_out(&survey),
-        warnings: warnings(args, &config),
+        warnings: warnings(args, &plan, &config),
         plan,
         tally,
         wall: Wall { read_s, replay_s },
@@ -115,21 +121,21 @@ fn left_out(survey: &CallSurvey) -> Vec<String> {
     lines
 }
 
-fn warnings(args: &CallReplayArgs, config: &Value) -> Vec<String> {
+fn warnings(args: &CallReplayArgs, plan: &CallReplayPlan, config: &Value) -> Vec<String> {
     let adapters = config["l2_adapter_config"]["adapters"].as_array().map_or(0, Vec::len);
     let missing = adapters > args.l2_adapter.len();
-    let guessed = args.ticks.is_none();
+    let guessed = args.ticks.is_none() && plan.storage.l1.capacity_bytes.is_some();
     [
         missing.then(|| {
             format!(
-                "the recording had {adapters} tiers behind memory and does not hold their sizes; {} were given \
-                 (--l2-adapter)",
+                "the recording had {adapters} tiers behind memory and does not hold their sizes; {} were \
+                 given (--l2-adapter)",
                 args.l2_adapter.len()
             )
         }),
         guessed.then(|| {
-            "the recording does not hold when eviction loops looked: a second apart is assumed (--ticks), and \
-             what then differs grows"
+            "the recording does not hold when eviction loops looked: a second apart is assumed (--ticks), \
+             and what then differs grows"
                 .to_owned()
         }),
     ]
