@@ -56,7 +56,7 @@ impl Input {
     }
 
     /// Opens it; compression is recognised by its first bytes.
-    fn open(&self) -> Result<Box<dyn BufRead>> {
+    pub(crate) fn open(&self) -> Result<Box<dyn BufRead>> {
         let raw: Box<dyn Read> = match self {
             Self::File(path) => Box::new(open_file(path)?),
             Self::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),

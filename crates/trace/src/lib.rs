@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 
+mod call_survey;
 pub mod calls;
 mod input;
 mod output;
@@ -11,6 +12,7 @@ pub mod synth;
 mod table;
 mod workload;
 
+pub use call_survey::{CallSurvey, Cut, Reason, Skipped};
 pub use input::{Input, Lines};
 pub use output::Output;
 pub use workload::{Conversations, Exchange, Loaded, Options, Starts, Survey};

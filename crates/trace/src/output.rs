@@ -25,17 +25,27 @@ impl<'w> Output<'w> {
 
     /// Makes the file `path` anew; one that ends in `.zst` is compressed.
     pub fn create(path: &Path) -> Result<Self> {
+        Self::file(path, |file| Box::new(BufWriter::new(file)))
+    }
+
+    /// The same, but what is written is in the file when the call returns; compressed, when it is flushed.
+    pub fn direct(path: &Path) -> Result<Self> {
+        Self::file(path, |file| Box::new(file))
+    }
+
+    fn file(path: &Path, plain: fn(File) -> Box<dyn Write + Send>) -> Result<Self> {
         let refused = |error: io::Error| {
             Error::new(ErrorKind::Io, format!("cannot write: {error}"))
                 .at(path.display().to_string())
                 .hint("name a file in a folder that exists and may be written")
                 .source(error)
         };
-        let file = BufWriter::new(File::create(path).map_err(refused)?);
+        let file = File::create(path).map_err(refused)?;
         if path.extension().is_some_and(|extension| extension == "zst") {
-            return Ok(Self(Kind::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL).map_err(refused)?)));
+            let encoder = zstd::Encoder::new(BufWriter::new(file), ZSTD_LEVEL).map_err(refused)?;
+            return Ok(Self(Kind::Zstd(encoder)));
         }
-        Ok(Self(Kind::Plain(Box::new(file))))
+        Ok(Self(Kind::Plain(plain(file))))
     }
 
     /// Writes what is still held.

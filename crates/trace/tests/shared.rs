@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use wavetank_model::Nanos;
-use wavetank_trace::calls::{self, Operation};
+use wavetank_trace::calls::{self, Call, Operation};
 use wavetank_trace::requests::sharegpt::{self, ShareGpt};
 use wavetank_trace::{Input, Options, Starts, requests};
 
@@ -16,7 +16,11 @@ fn trace(name: &str) -> Option<Input> {
 #[test]
 fn storage_calls() {
     let Some(input) = trace("mlperf_iotrace_three_tier.csv.gz") else { return };
-    let calls: Vec<_> = calls::read("mlperf-csv", &input).unwrap().map(Result::unwrap).collect();
+    let calls = calls::read("mlperf-csv", &input).unwrap().map(|call| match call.unwrap() {
+        Call::Tier(call) => call,
+        Call::Storage(_) => unreachable!("no such rows"),
+    });
+    let calls: Vec<_> = calls.collect();
     assert_eq!(calls.len(), 10_163);
     let writes =
         |tier| calls.iter().filter(|call| call.operation == Operation::Write && call.tier == tier).count();

@@ -21,6 +21,7 @@ mod seeds;
 mod sglang_args;
 mod timing_arg;
 pub mod timing_note;
+mod trace;
 mod verdict;
 
 pub use args::ReplayArgs;
@@ -34,7 +35,11 @@ pub use bench::{
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
 pub use seeds::replay_seeds;
+pub use trace::{
+    CallReplay, CallReplayArgs, CallReplayPlan, Implied, TraceInfo, Wall, replay_calls, trace_info,
+};
 pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as BenchWatch};
 pub use wavetank_cache::{Promotion, WritePolicy};
+pub use wavetank_calls::{LoadPolicy, Mode as CallMode, StorePolicy};
 pub use wavetank_model::{Error, ErrorKind, Result};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};

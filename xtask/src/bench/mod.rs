@@ -1,6 +1,7 @@
 //! `bench NAME`: what the release build costs on fixed cases, beside the tools it is compared with. A new
 //! bench is one file and one row of [`BENCHES`].
 
+mod calls;
 mod cases;
 mod fio;
 mod kv;
@@ -35,6 +36,7 @@ struct Page {
 }
 
 const BENCHES: &[Bench] = &[
+    Bench { name: "calls", measure: calls::measure },
     Bench { name: "kv", measure: kv::measure },
     Bench { name: "replay", measure: |options| cases::measure(&replay::SUITE, options) },
     Bench { name: "store", measure: store::measure },

@@ -53,7 +53,7 @@ pub(super) fn first_line(trace: &str) -> Result<String, String> {
 }
 
 /// Has a file written unless it is there; a name is only given to a finished file.
-fn once(name: &str, write: impl FnOnce(&Path) -> Result<(), String>) -> Result<String, String> {
+pub(super) fn once(name: &str, write: impl FnOnce(&Path) -> Result<(), String>) -> Result<String, String> {
     let path = format!("{FOLDER}/{name}");
     if Path::new(&path).exists() {
         return Ok(path);

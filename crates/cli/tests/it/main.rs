@@ -14,4 +14,5 @@ mod profile;
 mod readme;
 mod report;
 mod sandbox;
+mod trace_info;
 mod validate;

@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 use std::io;
 
-use wavetank_model::{Error, Nanos, Result};
+use wavetank_model::{Error, KeyTable, Nanos, Result};
 
-use super::{Call, Calls, Entry, Operation, Phase, Writer};
+use super::{Call, CallReader, Calls, Entry, Operation, Phase, TierCall, Writer};
 use crate::table::{Column, Table};
-use crate::{Input, Output};
+use crate::{CallSurvey, Input, Output};
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
@@ -35,6 +35,10 @@ struct Reader {
     /// Times of the first row and the latest one.
     span: Option<(Nanos, Nanos)>,
     failed: bool,
+    /// Rows by [`OPERATIONS`].
+    counts: [u64; OPERATIONS.len()],
+    /// None: the keys of this format are names.
+    keys: KeyTable,
 }
 
 impl Reader {
@@ -42,10 +46,11 @@ impl Reader {
         let table = Table::open(input)?;
         let [at, operation, bytes, tier, key, phase] = HEADER.map(|name| table.required(name));
         let columns = [at?, operation?, bytes?, tier?, key?, phase?];
-        Ok(Self { table, columns, span: None, failed: false })
+        let (counts, keys) = ([0; OPERATIONS.len()], KeyTable::default());
+        Ok(Self { table, columns, span: None, failed: false, counts, keys })
     }
 
-    fn call(&mut self) -> Result<Option<Call>> {
+    fn call(&mut self) -> Result<Option<TierCall>> {
         if !self.table.advance()? {
             return Ok(None);
         }
@@ -61,7 +66,7 @@ impl Reader {
         // A late row takes the time of the one before it: calls stay in the order of the log.
         let time = time.max(latest);
         self.span = Some((first, time));
-        Ok(Some(Call {
+        Ok(Some(TierCall {
             at: time.since(first),
             operation: table.parsed(operation, "Read, Write or Delete", |text| named(&OPERATIONS, text))?,
             bytes: table.parsed(bytes, "a whole number of bytes", |text| text.parse().ok())?,
@@ -81,7 +86,26 @@ impl Iterator for Reader {
         }
         let call = self.call();
         self.failed = call.is_err();
-        call.transpose()
+        let call = call.transpose()?;
+        if let Ok(call) = &call {
+            self.counts[OPERATIONS.iter().position(|(_, known)| *known == call.operation).unwrap_or(0)] += 1;
+        }
+        Some(call.map(Call::Tier))
+    }
+}
+
+impl CallReader for Reader {
+    fn keys(&self) -> &KeyTable {
+        &self.keys
+    }
+
+    fn survey(&self) -> CallSurvey {
+        let last_s = self.span.map_or(0.0, |(first, latest)| latest.since(first).as_seconds());
+        let mut survey = CallSurvey { last_s, ..CallSurvey::default() };
+        for ((name, _), count) in OPERATIONS.iter().zip(self.counts) {
+            survey.count(name, count);
+        }
+        survey
     }
 }
 
@@ -130,7 +154,10 @@ impl<'w> Csv<'w> {
 }
 
 impl Writer for Csv<'_> {
-    fn write(&mut self, call: &Call) -> io::Result<()> {
+    fn write(&mut self, call: &Call, _: &KeyTable) -> io::Result<()> {
+        let Call::Tier(call) = call else {
+            return Err(io::Error::other("a storage call is no operation on one tier"));
+        };
         let micros = call.at.0.saturating_add(500) / 1000;
         self.field(format_args!("{}.{:06}", micros / 1_000_000, micros % 1_000_000))?;
         self.rows.write_field(name_of(&OPERATIONS, &call.operation))?;
@@ -153,9 +180,14 @@ mod tests {
 
     use super::*;
 
-    fn calls(rows: &str) -> Result<Vec<Call>> {
+    fn calls(rows: &str) -> Result<Vec<TierCall>> {
         let text = format!("{}\n{rows}", HEADER.join(","));
-        Reader::open(&Input::Bytes(Arc::from(text.as_bytes())))?.collect()
+        let reader = Reader::open(&Input::Bytes(Arc::from(text.as_bytes())))?;
+        let tier = |call| match call {
+            Call::Tier(call) => call,
+            Call::Storage(_) => unreachable!("no such rows"),
+        };
+        reader.map(|call| call.map(tier)).collect()
     }
 
     #[test]

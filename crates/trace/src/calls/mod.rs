@@ -1,17 +1,27 @@
-//! Storage-call traces: what a run reads, writes and deletes in which tier. One file per format, one row
-//! each in [`ALL`]; formats are read and written.
+//! Storage-call traces: what a run asks a store, or reads, writes and deletes in which of its tiers. One
+//! file per format, one row each in [`ALL`]; formats are read and written.
 
+pub mod lct;
 pub mod mlperf_csv;
 
 use std::io;
 
-use wavetank_model::{Described, Error, ErrorKind, Nanos, Result, find};
+use wavetank_model::{Described, Error, ErrorKind, KeyTable, Nanos, Recorded, Result, find};
 
-use crate::{Input, Output};
+use crate::{CallSurvey, Input, Output};
 
-/// One call.
+/// One record of a trace. A format has one kind of them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Call {
+    /// What an engine asks of the store, or background work of it.
+    Storage(Recorded),
+    /// What is done to an object in one tier.
+    Tier(TierCall),
+}
+
+/// What is done to an object in one tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct TierCall {
     /// When it was made. Readers count from the first call; writers take any origin.
     pub at: Nanos,
     /// What it does.
@@ -50,13 +60,21 @@ pub enum Phase {
     Both,
 }
 
-/// Calls in the order of the trace; times never go back. Nothing follows an error.
-pub type Calls = Box<dyn Iterator<Item = Result<Call>>>;
+/// Calls in the order of the trace. Nothing follows an error.
+pub type Calls = Box<dyn CallReader>;
+
+/// A trace being read.
+pub trait CallReader: Iterator<Item = Result<Call>> {
+    /// Every key and layout of the calls read so far.
+    fn keys(&self) -> &KeyTable;
+    /// What was met so far: a reader passes over what it cannot use, and counts it here.
+    fn survey(&self) -> CallSurvey;
+}
 
 /// Writes calls in some format.
 pub trait Writer: Send {
-    /// Adds a call.
-    fn write(&mut self, call: &Call) -> io::Result<()>;
+    /// Adds a call whose keys and layouts are in `keys`.
+    fn write(&mut self, call: &Call, keys: &KeyTable) -> io::Result<()>;
     /// Ends the trace; without it the last calls may be missing.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
@@ -83,7 +101,7 @@ impl Described for Entry {
 }
 
 /// Every storage-call trace format, alphabetical. `wavetank list calls` prints this table.
-pub const ALL: &[Entry] = &[mlperf_csv::ENTRY];
+pub const ALL: &[Entry] = &[lct::ENTRY, mlperf_csv::ENTRY];
 
 /// Reads `input` as the format called `name`.
 pub fn read(name: &str, input: &Input) -> Result<Calls> {
@@ -98,61 +116,4 @@ pub fn write<'w>(name: &str, output: Output<'w>) -> Result<Box<dyn Writer + 'w>>
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Calls as a log has them: microseconds from the first one.
-    fn calls() -> impl Strategy<Value = Vec<Call>> {
-        let operation = prop::sample::select(vec![Operation::Read, Operation::Write, Operation::Delete]);
-        let phase = prop::sample::select(vec![Phase::Prefill, Phase::Decode, Phase::Evict, Phase::Both]);
-        let call = (0u64..1 << 40, operation, any::<u64>(), any::<u8>(), any::<String>(), phase);
-        prop::collection::vec(call, 0..20).prop_map(|calls| {
-            let mut micros = 0;
-            let mut call =
-                |(number, (pause, operation, bytes, tier, key, phase)): (usize, (_, _, _, _, String, _))| {
-                    micros += if number == 0 { 0 } else { pause };
-                    Call {
-                        at: Nanos(micros * 1000),
-                        operation,
-                        bytes,
-                        tier,
-                        key: key.into_boxed_str(),
-                        phase,
-                    }
-                };
-            calls.into_iter().enumerate().map(&mut call).collect()
-        })
-    }
-
-    fn written(format: &Entry, calls: &[Call], origin: Nanos) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut writer = (format.write)(Output::to(&mut bytes)).unwrap();
-        for call in calls {
-            writer.write(&Call { at: call.at + origin, ..call.clone() }).unwrap();
-        }
-        writer.finish().unwrap();
-        bytes
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_written_reads_back(calls in calls(), origin_s in 0u64..2_000_000_000) {
-            for format in ALL {
-                let bytes = written(format, &calls, Nanos(origin_s * 1_000_000_000));
-                let input = Input::Bytes(Arc::from(bytes));
-                let read: Result<Vec<Call>> = (format.read)(&input).unwrap().collect();
-                prop_assert_eq!(&read.unwrap(), &calls, "{}", format.name);
-            }
-        }
-    }
-
-    #[test]
-    fn an_unknown_format_lists_the_known_ones() {
-        let error = read("csv", &Input::Stdin).err().unwrap().to_string();
-        assert!(error.contains("unknown storage-call format \"csv\"\nhint: known: mlperf-csv"), "{error}");
-    }
-}
+mod tests;

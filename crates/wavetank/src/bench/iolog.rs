@@ -4,14 +4,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wavetank_bench::{Deed, Logged, Stage};
-use wavetank_model::{Error, ErrorKind, Result, TierRole};
+use wavetank_model::{Error, ErrorKind, KeyTable, Result, TierRole};
 use wavetank_trace::Output;
-use wavetank_trace::calls::{self, Call, Operation, Phase, Writer};
+use wavetank_trace::calls::{self, Call, Operation, Phase, TierCall, Writer};
 
 /// A log being written.
 pub(super) struct IoLog {
     writer: Box<dyn Writer>,
     path: PathBuf,
+    /// None: the keys of this format are names.
+    keys: KeyTable,
 }
 
 impl IoLog {
@@ -21,12 +23,12 @@ impl IoLog {
             std::fs::create_dir_all(folder).map_err(|error| cannot_write(path, &error))?;
         }
         let writer = calls::write("mlperf-csv", Output::create(path)?)?;
-        Ok(Self { writer, path: path.to_owned() })
+        Ok(Self { writer, path: path.to_owned(), keys: KeyTable::default() })
     }
 
     pub(super) fn write(&mut self, row: &Logged) -> io::Result<()> {
         let Logged { at, bytes, .. } = *row;
-        self.writer.write(&Call {
+        let call = Call::Tier(TierCall {
             at,
             operation: match row.deed {
                 Deed::Read => Operation::Read,
@@ -46,12 +48,13 @@ impl IoLog {
                 Stage::Evict => Phase::Evict,
                 Stage::Both => Phase::Both,
             },
-        })
+        });
+        self.writer.write(&call, &self.keys)
     }
 
     /// Writes what is left.
     pub(super) fn finish(self) -> Result<()> {
-        let Self { writer, path } = self;
+        let Self { writer, path, .. } = self;
         writer.finish().map_err(|error| cannot_write(&path, &error))
     }
 }

@@ -10,7 +10,7 @@ use wavetank_model::{Error, Result, TierRole};
 use wavetank_report::storage::GIB;
 use wavetank_store::meter::{Gauge, Work};
 use wavetank_trace::Input;
-use wavetank_trace::calls::{self, Call, Operation};
+use wavetank_trace::calls::{self, Call, Operation, TierCall};
 
 use super::plan::BenchPlan;
 
@@ -38,11 +38,13 @@ pub fn play_log(plan: &BenchPlan, args: &PlayArgs, stop: &AtomicBool) -> Result<
     let mut skipped = 0u64;
     let calls = calls::read(&args.format, &Input::named(&args.log))?;
     let mut steps = calls.filter_map(|call| match call {
-        Ok(call) if args.tier.is_some_and(|tier| tier != call.tier) => {
+        Ok(Call::Tier(call)) if args.tier.is_some_and(|tier| tier != call.tier) => {
             skipped += 1;
             None
         }
-        call => Some(call.map(step)),
+        Ok(Call::Tier(call)) => Some(Ok(step(call))),
+        Ok(Call::Storage(_)) => Some(Err(no_operation(args))),
+        Err(error) => Some(Err(error)),
     });
     let played = wavetank_bench::play(&run, &mut steps, args.pace, stop);
     drop(steps);
@@ -60,8 +62,14 @@ pub fn play_log(plan: &BenchPlan, args: &PlayArgs, stop: &AtomicBool) -> Result<
     Ok(Value::Object(report(args, &played, skipped)))
 }
 
-fn step(call: Call) -> Step {
-    let Call { at, bytes, key, .. } = call;
+fn no_operation(args: &PlayArgs) -> Error {
+    Error::usage(format!("{} holds calls on a store, not operations on a tier", args.format))
+        .at(args.log.clone())
+        .hint("a log of bench --io-trace-log is of format mlperf-csv")
+}
+
+fn step(call: TierCall) -> Step {
+    let TierCall { at, bytes, key, .. } = call;
     let deed = match call.operation {
         Operation::Read => Deed::Read,
         Operation::Write => Deed::Write,

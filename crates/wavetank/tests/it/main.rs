@@ -1,6 +1,7 @@
 //! The facade as a library user sees it: acceptance cases, laws, and checks against shared data.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod calls;
 mod disaggregated;
 mod drive;
 mod laws;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use wavetank_model::Nanos;
-use wavetank_trace::calls::{Call, Operation, Phase};
+use wavetank_trace::calls::{Operation, Phase, TierCall};
 
 use super::TOKEN_BYTES;
 
@@ -63,7 +63,7 @@ impl Checker {
     }
 
     /// Checks one row.
-    pub(super) fn check(&mut self, call: &Call) {
+    pub(super) fn check(&mut self, call: &TierCall) {
         self.row += 1;
         let (key, tier, row) = (call.key.to_string(), usize::from(call.tier), self.row);
         assert!(call.bytes > 0 && call.bytes.is_multiple_of(TOKEN_BYTES), "row {row}: {call:?}");
@@ -110,7 +110,7 @@ impl Checker {
         self.held.remove(key);
     }
 
-    fn read(&mut self, key: String, call: &Call) {
+    fn read(&mut self, key: String, call: &TierCall) {
         let row = self.row;
         let held = self.held.get_mut(&key).unwrap_or_else(|| panic!("row {row}: {key} was never written"));
         assert_eq!((held.tier, held.bytes), (usize::from(call.tier), call.bytes), "row {row}: {key}");
@@ -134,7 +134,7 @@ impl Checker {
         self.own_reads.extend(self.own.take().map(|own| own.reads));
     }
 
-    fn written(&mut self, key: String, call: &Call) {
+    fn written(&mut self, key: String, call: &TierCall) {
         let (row, tier, bytes) = (self.row, usize::from(call.tier), call.bytes);
         assert!(!self.held.contains_key(&key), "row {row}: {key} is written while it is there");
         for (above, limit) in self.limits.iter().enumerate().take(tier).filter(|(_, limit)| **limit > 0) {

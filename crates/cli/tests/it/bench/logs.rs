@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wavetank_trace::Input;
-use wavetank_trace::calls::{self, Call, Operation};
+use wavetank_trace::calls::{self, Call, Operation, TierCall};
 
 use super::log_rules::Checker;
 use super::{SCALED, Stand, TOKEN_BYTES, number};
@@ -11,10 +11,14 @@ use super::{SCALED, Stand, TOKEN_BYTES, number};
 const LOGGED: &str = "--model tiny-1b --config scaled.yaml --generation-mode none";
 const GIB: f64 = (1u64 << 30) as f64;
 
-fn read(path: &Path) -> Vec<Call> {
+fn read(path: &Path) -> Vec<TierCall> {
     let input = Input::named(path.to_str().expect("a name in UTF-8"));
     let calls = calls::read("mlperf-csv", &input).expect("a log");
-    calls.collect::<Result<_, _>>().expect("rows that can be read")
+    let row = |call| match call {
+        Ok(Call::Tier(call)) => call,
+        other => panic!("no row: {other:?}"),
+    };
+    calls.map(row).collect()
 }
 
 /// Breaks when a row depends on the wall clock, on a thread, or on the order of a hash map.

@@ -1,10 +1,10 @@
-//! `wavetank trace`: recorded storage calls.
+//! `wavetank trace replay` of a log of operations: real bytes on a backend.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::Value;
 use wavetank::{BenchArgs, BenchPlan, PlayArgs, PlayPace, Result, play_log};
 use wavetank_report::render;
@@ -12,31 +12,22 @@ use wavetank_report::render;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::{limits, output};
 
-#[derive(Args)]
-pub(crate) struct Flags {
-    #[command(subcommand)]
-    what: What,
+/// A log, its format, and where the report goes.
+pub(super) struct Log<'a> {
+    pub(super) file: &'a str,
+    pub(super) format: &'a str,
+    pub(super) output: Option<&'a Path>,
 }
 
-#[derive(Subcommand)]
-enum What {
-    /// Play a log of operations (`bench --io-trace-log`) against a backend.
-    Replay(ReplayFlags),
-}
-
-#[derive(Args)]
-struct ReplayFlags {
-    /// The log, plain, .gz or .zst; - is standard input.
-    log: String,
-    /// Its format: a row of `wavetank list calls`.
-    #[arg(long, value_name = "NAME", default_value = "mlperf-csv")]
-    format: String,
-    /// The tier whose operations are played: 0 GPU, 1 CPU, 2 storage, or all.
-    #[arg(long, value_name = "N|all", default_value = "2", value_parser = tier)]
-    tier: std::option::Option<u8>,
-    /// max, recorded, or so many times faster than recorded.
-    #[arg(long, value_name = "PACE", default_value = "max", value_parser = pace)]
-    pace: PlayPace,
+#[derive(Args, Default, PartialEq)]
+#[command(next_help_heading = "Logs of operations (bench --io-trace-log)")]
+pub(super) struct LogFlags {
+    /// The tier whose operations are played: 0 GPU, 1 CPU, 2 storage, or all [default: 2].
+    #[arg(long, value_name = "N|all", value_parser = tier)]
+    tier: Option<Tiers>,
+    /// max, recorded, or so many times faster than recorded [default: max].
+    #[arg(long, value_name = "PACE", value_parser = pace)]
+    pace: Option<PlayPace>,
     /// What takes the bytes: a row of `wavetank list backends` [default: direct].
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
@@ -58,15 +49,19 @@ struct ReplayFlags {
     /// Compare what is read with what was written.
     #[arg(long)]
     verify: bool,
-    /// Where the report goes.
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
 }
 
-fn tier(word: &str) -> std::result::Result<std::option::Option<u8>, String> {
+/// Which tiers are played.
+#[derive(Clone, Copy, PartialEq)]
+enum Tiers {
+    All,
+    One(u8),
+}
+
+fn tier(word: &str) -> std::result::Result<Tiers, String> {
     match word {
-        "all" => Ok(None),
-        number => number.parse().map(Some).map_err(|_| "a number, or all".to_owned()),
+        "all" => Ok(Tiers::All),
+        number => number.parse().map(Tiers::One).map_err(|_| "a number, or all".to_owned()),
     }
 }
 
@@ -79,8 +74,7 @@ fn pace(word: &str) -> std::result::Result<PlayPace, String> {
     }
 }
 
-pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
-    let What::Replay(flags) = flags.what;
+pub(super) fn replay(log: &Log<'_>, flags: LogFlags) -> Result<ExitCode> {
     let args = BenchArgs {
         gpu_mem_gb: Some(0.0),
         cpu_mem_gb: Some(0.0),
@@ -94,15 +88,17 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         ..BenchArgs::default()
     };
     let plan = BenchPlan::of(&args)?;
-    if let Some(path) = &flags.output {
-        output::keep_apart(&[("the log", flags.log.as_ref()), ("--output", path)])?;
-    }
     limits::raise_open_files();
     let stop = Interrupt::watch()?;
     stop.loaded.store(true, Ordering::Relaxed);
-    let play = PlayArgs { log: flags.log, format: flags.format, tier: flags.tier, pace: flags.pace };
+    let tier = match flags.tier.unwrap_or(Tiers::One(2)) {
+        Tiers::All => None,
+        Tiers::One(tier) => Some(tier),
+    };
+    let pace = flags.pace.unwrap_or(PlayPace::Max);
+    let play = PlayArgs { log: log.file.to_owned(), format: log.format.to_owned(), tier, pace };
     let report = play_log(&plan, &play, &stop.raised)?;
-    if let Some(path) = &flags.output {
+    if let Some(path) = log.output {
         output::write(path, |out| render::json::write(&report, out))?;
     }
     output::say(&summary(&report))?;

@@ -1,0 +1,109 @@
+//! A tier behind memory: which objects it has, and who leaves.
+
+use wavetank_cache::eviction::{self, Eviction, Resident, Settings};
+use wavetank_model::{KeyId, Result};
+
+use crate::plan::AdapterPlan;
+
+/// One adapter.
+pub(crate) struct Adapter {
+    plan: AdapterPlan,
+    policy: Option<Box<dyn Eviction>>,
+    /// What each object takes; 0 where it is not there.
+    bytes: Vec<u64>,
+    used: u64,
+    count: u64,
+}
+
+impl Adapter {
+    pub(crate) fn new(plan: &AdapterPlan) -> Result<Self> {
+        let settings = Settings { capacity_bytes: plan.capacity_bytes, ..Settings::default() };
+        let build = |name: &str| (eviction::policy(name)?.build)(&settings);
+        let policy = plan.eviction.as_ref().map(|eviction| build(&eviction.policy)).transpose()?;
+        Ok(Self { plan: plan.clone(), policy, bytes: Vec::new(), used: 0, count: 0 })
+    }
+
+    pub(crate) fn grow(&mut self, keys: usize) {
+        if self.bytes.len() < keys {
+            self.bytes.resize(keys, 0);
+        }
+    }
+
+    pub(crate) fn has(&self, key: KeyId) -> bool {
+        self.bytes[key.0 as usize] > 0
+    }
+
+    /// What an object takes here.
+    pub(crate) fn bytes_of(&self, key: KeyId) -> u64 {
+        self.bytes[key.0 as usize]
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Takes what fits, in order; the rest is dropped, and how many these are is told. What is there already
+    /// stays as it is.
+    pub(crate) fn store(&mut self, objects: &[(KeyId, u64)]) -> u64 {
+        let mut dropped = 0;
+        let mut taken = Vec::with_capacity(objects.len());
+        for &(key, bytes) in objects {
+            if self.has(key) {
+                continue;
+            }
+            if self.plan.capacity_bytes.is_some_and(|capacity| self.used + bytes > capacity) {
+                dropped += 1;
+                continue;
+            }
+            self.bytes[key.0 as usize] = bytes.max(1);
+            self.used += bytes.max(1);
+            self.count += 1;
+            taken.push((key, bytes));
+        }
+        if let Some(policy) = &mut self.policy {
+            for &(key, bytes) in taken.iter().rev() {
+                policy.insert(key.0, &Resident { fingerprint: u64::from(key.0), bytes, tenant: 0 });
+            }
+        }
+        dropped
+    }
+
+    /// `keys` were loaded, in this order.
+    pub(crate) fn loaded(&mut self, keys: &[KeyId]) {
+        if let Some(policy) = &mut self.policy {
+            keys.iter().rev().for_each(|&key| policy.touch(key.0));
+        }
+    }
+
+    /// Takes `key` out.
+    pub(crate) fn forget(&mut self, key: KeyId) {
+        let bytes = std::mem::take(&mut self.bytes[key.0 as usize]);
+        if bytes > 0 {
+            self.used -= bytes;
+            self.count -= 1;
+            if let Some(policy) = &mut self.policy {
+                policy.remove(key.0);
+            }
+        }
+    }
+
+    /// A pass of the eviction loop: how many objects left, if it had reason to look.
+    pub(crate) fn pass(&mut self) -> Option<u64> {
+        let (plan, policy) = (self.plan.eviction.as_ref()?, self.policy.as_mut()?);
+        let capacity = self.plan.capacity_bytes? as f64;
+        if (self.used as f64) < plan.trigger_watermark * capacity || self.count == 0 {
+            return None;
+        }
+        let asked = ((self.count as f64 * plan.eviction_ratio) as u64).max(1);
+        let nobody = Resident { fingerprint: 0, bytes: 0, tenant: 0 };
+        let mut left = 0;
+        while left < asked {
+            let Some(slot) = policy.victim(&nobody, &mut |_| true) else { break };
+            policy.evict(slot);
+            self.used -= std::mem::take(&mut self.bytes[slot as usize]);
+            self.count -= 1;
+            left += 1;
+        }
+        Some(left)
+    }
+}

@@ -1,0 +1,21 @@
+//! The storage-call API: what callers of a KV cache ask of its storage layer (reserve, finish, prefetch,
+//! read, release), with the states, locks and background work behind it (spec/storage-trace.md 2 and 10).
+//!
+//! [`Engine`] is the bookkeeping alone, on a clock that its caller moves: no bytes, no threads. The same
+//! calls at the same times always have the same outcomes.
+#![forbid(unsafe_code)]
+
+mod engine;
+mod fold;
+mod l1;
+mod l2;
+mod lock;
+mod plan;
+mod prefetch;
+mod replay;
+mod tick;
+
+pub use engine::{Background, Engine};
+pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Plan, StorePolicy};
+pub use replay::{Divergence, Mode, Recording, Tally, replay};
+pub use tick::Ticks;

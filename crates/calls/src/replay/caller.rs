@@ -1,0 +1,96 @@
+//! Who holds what: locks belong to the caller whose prefetch took them.
+
+use std::collections::BTreeMap;
+
+use wavetank_model::{KeyId, LayoutId};
+
+use crate::engine::Engine;
+
+/// Every caller of a recording. One without threads has one.
+pub(super) struct Callers {
+    numbers: BTreeMap<Option<u32>, usize>,
+    all: Vec<Caller>,
+    keys: usize,
+}
+
+/// What a caller that decides itself has to do.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// What it found and has not read.
+    pub(super) reads: Vec<KeyId>,
+    /// How often that is locked.
+    pub(super) locks: u32,
+    /// What it did not find and has not stored.
+    pub(super) writes: Vec<(LayoutId, Vec<KeyId>)>,
+}
+
+/// What one caller is at.
+pub(super) struct Caller {
+    /// Locks it holds, by key.
+    locks: Vec<u32>,
+    /// Keys it took since it gave all back.
+    taken: Vec<KeyId>,
+    /// Whether the read it is in was refused.
+    pub(super) refused: bool,
+    pub(super) pending: Pending,
+}
+
+impl Callers {
+    pub(super) fn new(keys: usize) -> Self {
+        Self { numbers: BTreeMap::new(), all: Vec::new(), keys }
+    }
+
+    /// The caller with this thread.
+    pub(super) fn of(&mut self, thread: Option<u32>) -> &mut Caller {
+        let Self { numbers, all, keys } = self;
+        let number = *numbers.entry(thread).or_insert_with(|| {
+            all.push(Caller {
+                locks: vec![0; *keys],
+                taken: Vec::new(),
+                refused: false,
+                pending: Pending::default(),
+            });
+            all.len() - 1
+        });
+        &mut all[number]
+    }
+
+    /// Every caller gives back all it holds; how many keys these were.
+    pub(super) fn give_all_back(&mut self, engine: &mut Engine) -> u64 {
+        self.all.iter_mut().map(|caller| caller.give_back(engine)).sum()
+    }
+}
+
+impl Caller {
+    /// A prefetch locked `key`.
+    pub(super) fn hold(&mut self, key: KeyId, readers: u32) {
+        self.locks[key.0 as usize] += readers.max(1);
+        self.taken.push(key);
+    }
+
+    /// Whether the caller holds `key`.
+    pub(super) fn holds(&self, key: KeyId) -> bool {
+        self.locks[key.0 as usize] > 0
+    }
+
+    /// Takes locks of `key` from the caller, at most `locks`; whether it had any.
+    pub(super) fn take(&mut self, key: KeyId, locks: u32) -> bool {
+        let held = &mut self.locks[key.0 as usize];
+        let had = *held > 0;
+        *held = held.saturating_sub(locks);
+        had
+    }
+
+    /// Gives back all it holds; how many keys these were.
+    pub(super) fn give_back(&mut self, engine: &mut Engine) -> u64 {
+        let (mut count, mut fates) = (0, Vec::new());
+        for key in self.taken.drain(..) {
+            let locks = std::mem::take(&mut self.locks[key.0 as usize]);
+            if locks > 0 {
+                engine.finish_read(&[key], locks, &mut fates);
+                count += 1;
+            }
+        }
+        count
+    }
+}

@@ -1,0 +1,71 @@
+//! The caller decides again: it reads what it finds and stores what it does not, at the recorded times.
+
+use wavetank_model::{Fate, KeyId, LayoutId, Prefetch, Recorded, StorageCall};
+
+use super::Player;
+use super::caller::Pending;
+
+impl Player<'_> {
+    /// What the caller does at a recorded call.
+    pub(super) fn decide(&mut self, recorded: &Recorded) {
+        let thread = recorded.thread;
+        match &recorded.call {
+            StorageCall::SubmitPrefetch(asked) => {
+                self.read_all(thread);
+                self.store_all(thread);
+                self.ask(thread, asked);
+            }
+            StorageCall::FinishRead { .. } => self.read_all(thread),
+            StorageCall::FinishWrite { .. } => self.store_all(thread),
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, thread: Option<u32>, asked: &Prefetch) {
+        self.fates.clear();
+        self.prefetch(thread, asked);
+        let is_hit = |fate: &Fate| matches!(fate, Fate::FirstTier | Fate::LowerTier);
+        let mut pending = Pending::default();
+        let mut fates = self.fates.iter();
+        for row in &asked.rows {
+            let cells = row.keys.iter().zip(fates.by_ref());
+            let (hits, misses): (Vec<_>, Vec<_>) = cells.partition(|(_, fate)| is_hit(fate));
+            let plain =
+                |cells: Vec<(&KeyId, &Fate)>| cells.into_iter().map(|(key, _)| *key).collect::<Vec<_>>();
+            pending.reads.extend(plain(hits));
+            pending.writes.push((row.layout, plain(misses)));
+        }
+        pending.locks = asked.readers.max(1);
+        self.callers.of(thread).pending = pending;
+    }
+
+    /// Reads and gives back all that was found.
+    fn read_all(&mut self, thread: Option<u32>) {
+        let pending = &mut self.callers.of(thread).pending;
+        let (keys, locks) = (std::mem::take(&mut pending.reads), pending.locks);
+        if !keys.is_empty() {
+            self.fates.clear();
+            self.enter(thread, &keys);
+            self.exit(thread, &keys);
+            self.release(thread, &keys, locks);
+        }
+    }
+
+    /// Stores all that was not found, a batch for each layout.
+    fn store_all(&mut self, thread: Option<u32>) {
+        let mut batches: Vec<(LayoutId, Vec<KeyId>)> = Vec::new();
+        for (layout, keys) in std::mem::take(&mut self.callers.of(thread).pending.writes) {
+            match batches.last_mut().filter(|(other, _)| *other == layout) {
+                Some((_, all)) => all.extend(keys),
+                None => batches.push((layout, keys)),
+            }
+        }
+        for (layout, keys) in batches.into_iter().filter(|(_, keys)| !keys.is_empty()) {
+            self.fates.clear();
+            self.reserve(&keys, layout);
+            let granted = keys.iter().zip(&self.fates).filter(|(_, fate)| **fate == Fate::Done);
+            let granted: Vec<KeyId> = granted.map(|(key, _)| *key).collect();
+            self.finish_write(&granted);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What recorded calls found, as far as a recording says it or lets it be seen.
+//!
+//! Without recorded outcomes: what a caller releases after a prefetch, before its next one, are the hits of
+//! the prefetch; what it finishes writing after a reservation is what it was granted (spec/storage-trace.md
+//! 10.1). A prefetch that locks nothing leaves no trace of what it found.
+
+use std::collections::HashMap;
+
+use wavetank_model::{Fate, KeyId, LockMode, Recorded, StorageCall};
+
+/// Keys that a call found or was granted, ascending; absent where that cannot be known.
+pub(crate) type Expected = Option<Box<[KeyId]>>;
+
+/// One for each call.
+pub(crate) fn expected(calls: &[Recorded]) -> Vec<Expected> {
+    let mut found: Vec<Expected> = calls.iter().map(recorded).collect();
+    let mut callers: HashMap<Option<u32>, Caller> = HashMap::new();
+    for (at, recorded) in calls.iter().enumerate() {
+        let caller = callers.entry(recorded.thread).or_default();
+        match &recorded.call {
+            StorageCall::SubmitPrefetch(asked) => {
+                caller.settle(&mut found);
+                if asked.lock == LockMode::Lock {
+                    caller.prefetch = Some((at, Vec::new()));
+                }
+            }
+            StorageCall::ReserveWrite { .. } => {
+                caller.settle_write(&mut found);
+                caller.write = Some((at, Vec::new()));
+            }
+            StorageCall::FinishRead { keys, .. } => {
+                caller.prefetch.iter_mut().for_each(|(_, released)| released.extend_from_slice(keys));
+            }
+            StorageCall::FinishWrite { keys } => {
+                caller.write.iter_mut().for_each(|(_, granted)| granted.extend_from_slice(keys));
+            }
+            _ => {}
+        }
+    }
+    callers.into_values().for_each(|mut caller| caller.settle(&mut found));
+    found
+}
+
+/// What the recording itself says.
+fn recorded(call: &Recorded) -> Expected {
+    let fates = call.outcome.as_ref()?;
+    let is_found = |fate: &Fate| matches!(fate, Fate::Done | Fate::FirstTier | Fate::LowerTier);
+    let keys = call.call.keys().zip(fates.iter()).filter(|(_, fate)| is_found(fate));
+    Some(sorted(keys.map(|(key, _)| key).collect()))
+}
+
+/// What one caller is at.
+#[derive(Default)]
+struct Caller {
+    prefetch: Option<(usize, Vec<KeyId>)>,
+    write: Option<(usize, Vec<KeyId>)>,
+}
+
+impl Caller {
+    fn settle(&mut self, found: &mut [Expected]) {
+        if let Some((at, keys)) = self.prefetch.take() {
+            found[at].get_or_insert_with(|| sorted(keys));
+        }
+        self.settle_write(found);
+    }
+
+    fn settle_write(&mut self, found: &mut [Expected]) {
+        if let Some((at, keys)) = self.write.take() {
+            found[at].get_or_insert_with(|| sorted(keys));
+        }
+    }
+}
+
+fn sorted(mut keys: Vec<KeyId>) -> Box<[KeyId]> {
+    keys.sort_unstable();
+    keys.into_boxed_slice()
+}

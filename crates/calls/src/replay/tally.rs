@@ -1,0 +1,77 @@
+//! What came of a replay.
+
+use serde::Serialize;
+use wavetank_model::Nanos;
+
+use crate::engine::Background;
+
+/// What became of the keys of all calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Calls that were made.
+    pub calls: u64,
+    /// Prefetches among them.
+    pub prefetches: u64,
+    /// Keys they asked for.
+    pub asked: u64,
+    /// Keys they found in memory.
+    pub hits_l1: u64,
+    /// Keys they brought from behind.
+    pub hits_l2: u64,
+    /// Keys they did not find.
+    pub misses: u64,
+    /// Keys they found behind and had no memory for.
+    pub misses_no_memory: u64,
+    /// Keys that were read.
+    pub read: u64,
+    /// Keys of reads that were refused, and could not be read.
+    pub read_failed: u64,
+    /// Keys that were given back.
+    pub released: u64,
+    /// Keys that should have been given back and were not held.
+    pub release_failed: u64,
+    /// Keys that were held and not given back as recorded; the caller gave them back before its next
+    /// prefetch.
+    pub surplus: u64,
+    /// Keys that were written.
+    pub stored: u64,
+    /// Keys whose writing ended and had not begun, or for too long.
+    pub store_failed: u64,
+    /// Keys that were not written because they were there.
+    pub refused_resident: u64,
+    /// Keys that were not written because another writer had them.
+    pub refused_staged: u64,
+    /// Keys that were not written for want of memory.
+    pub refused_no_memory: u64,
+    /// Prefetches whose hits are not as recorded.
+    pub prefetches_that_differ: u64,
+    /// Reservations whose grants are not as recorded.
+    pub writes_that_differ: u64,
+    /// Keys that a recording wanted and were put in.
+    pub forced_in: u64,
+    /// Keys that a recording did not want and were taken out.
+    pub forced_out: u64,
+    /// The first call with another outcome than recorded.
+    pub first_divergence: Option<Divergence>,
+    /// Objects that readers hold at the end.
+    pub held_at_end: u64,
+    /// What happened besides calls.
+    pub background: Background,
+}
+
+/// A call with another outcome than recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Divergence {
+    /// Which call, from 0.
+    pub call: u64,
+    /// When it was made.
+    pub at: Nanos,
+    /// What it is.
+    pub what: &'static str,
+    /// Keys that were found or granted as recorded.
+    pub expected: u64,
+    /// Keys that were found or granted now.
+    pub got: u64,
+    /// A key that was not, or should not have been.
+    pub key: u32,
+}

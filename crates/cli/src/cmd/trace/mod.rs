@@ -1,0 +1,98 @@
+//! `wavetank trace`: recorded storage calls and logs of operations.
+
+mod calls;
+mod log;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use wavetank::{Error, Result, trace_info};
+
+use crate::output;
+
+#[derive(Args)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Say what a recording of storage calls (.lct) holds, and what of it cannot be read.
+    Info(InfoFlags),
+    /// Make the calls of a recording (.lct) again, or play a log of operations against a backend.
+    Replay(Box<ReplayFlags>),
+}
+
+#[derive(Args)]
+struct InfoFlags {
+    /// The recording, plain, .gz or .zst; - is standard input.
+    #[arg(value_name = "FILE")]
+    recording: String,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+    /// Refuse a record that is larger, in MiB: a damaged length would be read into memory [default: 64].
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=4095))]
+    frame_limit: Option<u32>,
+}
+
+#[derive(Args)]
+struct ReplayFlags {
+    /// The recording or log, plain, .gz or .zst; - is standard input.
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// Its format: a row of `wavetank list calls` [default: lct for a name with .lct in it,
+    /// else mlperf-csv].
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+    /// Where the report goes.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    calls: calls::CallFlags,
+    #[command(flatten)]
+    log: log::LogFlags,
+}
+
+const LCT: &str = "lct";
+
+pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+    match flags.what {
+        What::Info(flags) => info(&flags),
+        What::Replay(flags) => replay(*flags),
+    }
+}
+
+fn info(flags: &InfoFlags) -> Result<ExitCode> {
+    let limit = flags.frame_limit.map(|mib| (mib as usize) << 20);
+    let info = trace_info(&flags.recording, limit)?;
+    output::say(&if flags.json { format!("{:#}\n", info.json()) } else { info.text() })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn replay(flags: ReplayFlags) -> Result<ExitCode> {
+    let ReplayFlags { file, format, output, calls, log } = flags;
+    if let Some(path) = &output {
+        output::keep_apart(&[("the input", file.as_ref()), ("--output", path)])?;
+    }
+    let guessed = if file.contains(".lct") { LCT } else { "mlperf-csv" };
+    let format = format.as_deref().unwrap_or(guessed);
+    let output = output.as_deref();
+    let unfit = |kind: &str| {
+        Err(Error::usage(format!("a flag of {kind} was given, and this is of format {format}"))
+            .hint("see the headings of `wavetank trace replay --help`"))
+    };
+    if format == LCT {
+        return if log == log::LogFlags::default() {
+            calls::replay(&file, output, calls)
+        } else {
+            unfit("logs of operations")
+        };
+    }
+    if calls != calls::CallFlags::default() {
+        return unfit("recordings of calls");
+    }
+    log::replay(&log::Log { file: &file, format, output }, log)
+}

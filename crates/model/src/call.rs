@@ -1,0 +1,183 @@
+//! Calls on a KV store as a serving engine makes them (spec/storage-trace.md 1.6 and 2), and what background
+//! work of the store a recording holds. Keys and layouts are numbers of a [`crate::KeyTable`].
+
+use crate::{Fate, KeyId, LayoutId, Nanos};
+
+/// Keys in the order of the call.
+pub type Keys = Box<[KeyId]>;
+
+/// One call or one piece of background work, as recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// When it was made, from the start of the recording.
+    pub at: Nanos,
+    /// The same in the recording's own numbers; absent where it has none.
+    pub clock: Option<Clock>,
+    /// How long the call took.
+    pub duration: Option<Nanos>,
+    /// Which thread made it.
+    pub thread: Option<u32>,
+    /// What became of each key, in the order of [`StorageCall::keys`].
+    pub outcome: Option<Box<[Fate]>>,
+    /// The call.
+    pub call: StorageCall,
+}
+
+impl Recorded {
+    /// A call at a time, with nothing else known of it.
+    pub fn plain(at: Nanos, call: StorageCall) -> Self {
+        Self { at, clock: None, duration: None, thread: None, outcome: None, call }
+    }
+}
+
+/// Clocks read when a call was made. Floating point, because files hold them so and are written again as
+/// they were.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clock {
+    /// Seconds since the start of the recording.
+    pub mono_s: f64,
+    /// Seconds since 1970.
+    pub wall_s: f64,
+}
+
+/// A call on the store, or background work of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StorageCall {
+    /// Asks for room for objects; each key of the call is granted or refused.
+    ReserveWrite {
+        /// The objects.
+        keys: Keys,
+        /// What each of them holds.
+        layout: LayoutId,
+        /// Which keys may be written.
+        mode: WriteMode,
+    },
+    /// Makes reserved objects visible.
+    FinishWrite {
+        /// The objects.
+        keys: Keys,
+    },
+    /// Looks objects up in all tiers, loads them into the first and locks what is found.
+    SubmitPrefetch(Box<Prefetch>),
+    /// Begins reading objects that a prefetch has locked.
+    ReadEnter {
+        /// The objects.
+        keys: Keys,
+    },
+    /// Ends reading them.
+    ReadExit {
+        /// The objects.
+        keys: Keys,
+    },
+    /// Releases locks of a prefetch.
+    FinishRead {
+        /// The objects.
+        keys: Keys,
+        /// Locks released of each.
+        locks: u32,
+    },
+    /// The eviction loop of a tier did its work: the first tier is 0.
+    EvictionPass {
+        /// The tier.
+        tier: u8,
+        /// Objects it removed.
+        evicted: u32,
+    },
+    /// Objects were stored in a lower tier: what held them for it is released.
+    StoreCompleted {
+        /// The tier.
+        tier: u8,
+        /// The objects.
+        keys: Keys,
+    },
+    /// So many calls are missing here: the recorder could not keep up.
+    Gap {
+        /// Calls that were not recorded.
+        lost: u64,
+    },
+}
+
+impl StorageCall {
+    /// The keys of the call; rows of a prefetch one after the other.
+    pub fn keys(&self) -> impl Iterator<Item = KeyId> + '_ {
+        let (keys, rows): (&[KeyId], &[Row]) = match self {
+            Self::ReserveWrite { keys, .. }
+            | Self::FinishWrite { keys }
+            | Self::ReadEnter { keys }
+            | Self::ReadExit { keys }
+            | Self::FinishRead { keys, .. }
+            | Self::StoreCompleted { keys, .. } => (keys, &[]),
+            Self::SubmitPrefetch(prefetch) => (&[], &prefetch.rows),
+            Self::EvictionPass { .. } | Self::Gap { .. } => (&[], &[]),
+        };
+        keys.iter().chain(rows.iter().flat_map(|row| &row.keys)).copied()
+    }
+}
+
+/// Which keys a reservation may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Those that are not there.
+    #[default]
+    New,
+    /// Those that are there.
+    Update,
+    /// Any.
+    All,
+}
+
+/// What a prefetch asks for: a grid with a row per object group and rank and a column per chunk of the
+/// prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prefetch {
+    /// At least one, of equal length.
+    pub rows: Box<[Row]>,
+    /// Locks taken of each object found.
+    pub readers: u32,
+    /// Which of the objects found are kept.
+    pub policy: FetchPolicy,
+    /// Whether locks stay.
+    pub lock: LockMode,
+    /// The request's name outside.
+    pub request: Box<str>,
+    /// Looks into the first tier only.
+    pub skip_l2: bool,
+}
+
+impl Prefetch {
+    /// Chunks asked for.
+    pub fn columns(&self) -> usize {
+        self.rows.first().map_or(0, |row| row.keys.len())
+    }
+}
+
+/// One row of a prefetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// One key per chunk.
+    pub keys: Keys,
+    /// The object group.
+    pub group: u32,
+    /// What each object holds.
+    pub layout: LayoutId,
+    /// Chunks at the end of a prefix that must be there for it to be of use; 0 or less: all of them.
+    pub window: i32,
+}
+
+/// Which of the objects found a prefetch keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchPolicy {
+    /// Those of the longest prefix that can be served.
+    Prefix,
+    /// All.
+    Full,
+}
+
+/// Whether a prefetch leaves what it found locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// Until they are released.
+    Lock,
+    /// It only brings them near.
+    NoLock,
+}

@@ -1,0 +1,156 @@
+//! A recording in files: when one is full it goes on in the next, and at its largest size it stops and says
+//! so.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wavetank_model::{Clock, Error, ErrorKind, KeyTable, Nanos, Recorded, Result, StorageCall};
+
+use super::header::Header;
+use super::operation::Operation;
+use super::writer::Writer;
+use crate::Output;
+
+/// What is kept free below the largest size for saying that it was reached, and what was lost then.
+const RESERVED: u64 = 512;
+/// A compressed file is made readable up to here each time so much was written.
+const FLUSHED: u64 = 1 << 20;
+
+/// How large files get, in bytes before compression.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LctOptions {
+    /// A file that would be larger is closed and the recording goes on in the next one: `x.lct`, `x.2.lct`.
+    pub rotate_bytes: Option<u64>,
+    /// The recording stops when all its files would be larger.
+    pub cap_bytes: Option<u64>,
+}
+
+/// A recording being written.
+pub struct Recording {
+    path: PathBuf,
+    header: Header,
+    options: LctOptions,
+    writer: Writer<'static>,
+    /// Bytes of files that are closed.
+    closed: u64,
+    /// Bytes of this file that others can read.
+    flushed: u64,
+    calls: u64,
+    lost: u64,
+    latest: Option<Clock>,
+}
+
+/// What a recording came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its files in order.
+    pub files: Vec<PathBuf>,
+    /// Bytes before compression.
+    pub bytes: u64,
+    /// Calls in it.
+    pub calls: u64,
+    /// Calls that came after its largest size was reached.
+    pub lost: u64,
+}
+
+impl Recording {
+    /// Makes the file `path` anew, compressed if it ends in `.zst`, and writes its header.
+    pub fn create(path: &Path, header: Header, options: LctOptions) -> Result<Self> {
+        let refused = |error| cannot_write(path, error);
+        let writer = Writer::begin(Output::direct(path)?, &header).map_err(refused)?;
+        let (closed, flushed, calls, lost, latest) = (0, 0, 0, 0, None);
+        Ok(Self { path: path.to_owned(), header, options, writer, closed, flushed, calls, lost, latest })
+    }
+
+    /// Adds a call.
+    pub fn write(&mut self, recorded: &Recorded, keys: &KeyTable) -> Result<()> {
+        self.latest = Some(self.writer.clock(recorded));
+        if self.lost > 0 {
+            self.lost += 1;
+            return Ok(());
+        }
+        let cap = self.options.cap_bytes.unwrap_or(u64::MAX);
+        let left = cap.saturating_sub(self.closed).saturating_sub(RESERVED);
+        let full = self.options.rotate_bytes.unwrap_or(u64::MAX);
+        if self.attempt(recorded, keys, left.min(full))? {
+            return Ok(());
+        }
+        // A file has a call at least, or one too large for any file would open files without end.
+        if left > full && self.calls > 0 {
+            self.rotate()?;
+            let left = cap.saturating_sub(self.closed).saturating_sub(RESERVED);
+            if self.attempt(recorded, keys, left)? {
+                return Ok(());
+            }
+        } else if left > full && self.attempt(recorded, keys, left)? {
+            return Ok(());
+        }
+        self.lost = 1;
+        self.mark(Operation::Capped, cap)
+    }
+
+    fn attempt(&mut self, recorded: &Recorded, keys: &KeyTable, most: u64) -> Result<bool> {
+        let taken = self.writer.record_within(recorded, keys, most);
+        if !taken.map_err(|error| cannot_write(&self.path, error))? {
+            return Ok(false);
+        }
+        self.calls += 1;
+        if self.writer.bytes() >= self.flushed + FLUSHED {
+            self.flush()?;
+        }
+        Ok(true)
+    }
+
+    /// Has everything written so far readable by others.
+    pub fn flush(&mut self) -> Result<()> {
+        self.flushed = self.writer.bytes();
+        self.writer.flush().map_err(|error| cannot_write(&self.path, error))
+    }
+
+    fn mark(&mut self, operation: Operation, number: u64) -> Result<()> {
+        let clock = self.latest.unwrap_or(Clock { mono_s: 0.0, wall_s: self.header.wall_start_s });
+        self.writer.mark(operation, clock, number).map_err(|error| cannot_write(&self.path, error))
+    }
+
+    fn rotate(&mut self) -> Result<()> {
+        let part = self.header.part + 1;
+        self.mark(Operation::Continued, part.into())?;
+        let header = Header { part, ..self.header.clone() };
+        let next = part_path(&self.path, part);
+        let begun = Writer::begin(Output::direct(&next)?, &header).map_err(|e| cannot_write(&next, e))?;
+        let full = std::mem::replace(&mut self.writer, begun);
+        self.closed += full.bytes();
+        (self.header, self.flushed) = (header, 0);
+        full.finish().map_err(|error| cannot_write(&self.path, error))
+    }
+
+    /// Ends the recording; what came after its largest size stands in it as lost.
+    pub fn finish(mut self) -> Result<Written> {
+        if self.lost > 0 {
+            let clock = self.latest;
+            let at = Nanos::from_seconds(clock.map_or(0.0, |clock| clock.mono_s));
+            let gap = Recorded { clock, ..Recorded::plain(at, StorageCall::Gap { lost: self.lost }) };
+            let written = self.writer.record(&gap, &KeyTable::default());
+            written.map_err(|error| cannot_write(&self.path, error))?;
+        }
+        let Self { path, header, writer, closed, calls, lost, .. } = self;
+        let bytes = closed + writer.bytes();
+        writer.finish().map_err(|error| cannot_write(&path, error))?;
+        let files = (1..=header.part).map(|part| part_path(&path, part)).collect();
+        Ok(Written { files, bytes, calls, lost })
+    }
+}
+
+/// `a.lct.zst` is `a.2.lct.zst` as the second part.
+fn part_path(path: &Path, part: u32) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if part == 1 {
+        return path.to_owned();
+    }
+    let (stem, ending) = name.find(".lct").map_or((name.as_str(), ""), |at| name.split_at(at));
+    path.with_file_name(format!("{stem}.{part}{ending}"))
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write: {error}")).at(path.display().to_string()).source(error)
+}

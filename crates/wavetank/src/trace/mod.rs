@@ -1,0 +1,11 @@
+//! Recorded storage calls: what is in a recording, and its calls made again.
+
+mod implied;
+mod info;
+mod keys;
+mod replay;
+mod text;
+
+pub use implied::Implied;
+pub use info::{TraceInfo, trace_info};
+pub use replay::{CallReplay, CallReplayArgs, CallReplayPlan, Wall, replay_calls};
