@@ -21,14 +21,20 @@ pub(crate) struct Interrupt {
 impl Interrupt {
     /// From here on.
     pub(crate) fn watch() -> Result<Self> {
+        Self::leaving("what was not written yet is lost")
+    }
+
+    /// The same where a second one leaves `behind` something to know about.
+    pub(crate) fn leaving(behind: impl Into<String>) -> Result<Self> {
         let (raised, loaded) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let (raise, is_loaded) = (Arc::clone(&raised), Arc::clone(&loaded));
+        let behind = behind.into();
         let handler = move || {
-            if raise.swap(true, Ordering::Relaxed) || !is_loaded.load(Ordering::Relaxed) {
-                output::complain("interrupted: nothing was written");
+            let moment = Moment::of(&is_loaded, &raise);
+            output::complain(&moment.said(&behind));
+            if moment != Moment::First {
                 leave();
             }
-            output::complain("interrupted: writing what there is");
         };
         ctrlc::set_handler(handler)
             .map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
@@ -36,7 +42,53 @@ impl Interrupt {
     }
 }
 
+/// When Ctrl-C comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// There is nothing to write.
+    Early,
+    /// There is something, and time for it.
+    First,
+    /// Whoever presses it does not want to wait for that.
+    Again,
+}
+
+impl Moment {
+    /// This one; from now on it is raised.
+    fn of(loaded: &AtomicBool, raised: &AtomicBool) -> Self {
+        match (loaded.load(Ordering::Relaxed), raised.swap(true, Ordering::Relaxed)) {
+            (false, _) => Self::Early,
+            (true, false) => Self::First,
+            (true, true) => Self::Again,
+        }
+    }
+
+    fn said(self, behind: &str) -> String {
+        match self {
+            Self::Early => "interrupted: nothing was written".to_owned(),
+            Self::First => "interrupted: writing what there is".to_owned(),
+            Self::Again => format!("ended at once: {behind}"),
+        }
+    }
+}
+
 #[expect(clippy::exit, reason = "a blocked read cannot be ended otherwise, and there is nothing to lose")]
 fn leave() {
     std::process::exit(INTERRUPTED.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: a second one that is said to leave nothing, or a first one that ends the process.
+    #[test]
+    fn a_second_one_says_what_it_leaves() {
+        let (loaded, raised) = (AtomicBool::new(true), AtomicBool::new(false));
+        let press = || Moment::of(&loaded, &raised).said("entries may be left");
+        assert_eq!(press(), "interrupted: writing what there is");
+        assert_eq!(press(), "ended at once: entries may be left");
+        loaded.store(false, Ordering::Relaxed);
+        assert_eq!(press(), "interrupted: nothing was written");
+    }
 }

@@ -86,7 +86,8 @@ impl BenchWatch for SuiteLive {
 
 impl SuiteWatch for SuiteLive {
     fn begun(&mut self, scenario: Begun<'_>) {
-        let Begun { name, number, ready } = scenario;
+        let Begun { name, number, ready, rested } = scenario;
+        self.done += rested;
         let trials = ready.plan.trials;
         self.now = Now {
             heading: format!("[{number}/{}] {name}", self.total),

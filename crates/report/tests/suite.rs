@@ -6,17 +6,30 @@ use serde_json::{Value, json};
 use wavetank_report::render::suite::{SuiteSheet, json as suite_json, table, xlsx};
 use wavetank_report::suite::{Figures, Row, Status, SuiteSummary};
 
+/// A tier before the drive.
+fn memory(role: &str, gib: u64) -> Value {
+    let backend = if role == "gpu" { "gpu_sim" } else { "memory" };
+    json!({ "role": role, "backend": backend, "capacity_bytes": gib << 30 })
+}
+
+/// With so much main memory for entries.
+fn with_memory(mut report: Value, gib: u64) -> Value {
+    report["plan"]["run"]["tiers"][0] = memory("cpu", gib);
+    report
+}
+
 /// A report with the keys that are read; latencies are `p95_s` seconds or a part of it.
 fn report(users: u64, tokens_per_second: f64, p95_s: f64) -> Value {
     let ms = p95_s * 1000.0;
-    let run = json!({ "users": users, "tiers": [{ "backend": "direct" }] });
+    let drive = json!({ "role": "storage", "backend": "direct", "capacity_bytes": 100u64 << 30 });
+    let run = json!({ "users": users, "tiers": [memory("cpu", 4), drive] });
     json!({
         "plan": { "model": { "name": "llama3.1-8b" }, "run": run },
         "warnings": ["one", "two"],
         "trials": {
             "run": 1,
             "metric": "wall_clock",
-            "agreement": { "median": tokens_per_second, "cv": 0.0, "verdict": "one trial" },
+            "agreement": { "median": tokens_per_second, "cv": null, "verdict": "too few trials to tell" },
         },
         "autoscaling_summary": null,
         "summary": {
@@ -32,7 +45,14 @@ fn report(users: u64, tokens_per_second: f64, p95_s: f64) -> Value {
                 "storage_read_device_p95_ms": 12.5,
                 "cache_lookups": 100,
                 "cache_hit_rate": 0.93,
-                "storage_health": { "overall_status": "PASS" },
+                "storage_health": {
+                    "overall_status": "PASS",
+                    "criteria": [
+                        { "tier": "storage", "passed": null },
+                        { "tier": "storage", "passed": true },
+                        { "tier": null, "passed": true },
+                    ],
+                },
             },
             "tiers": [
                 { "role": "cpu", "entries": 30, "bytes": 300, "reads": { "bytes": 1000 } },
@@ -77,14 +97,14 @@ fn suite() -> SuiteSummary {
         "run": 3, "metric": "storage_io", "agreement": { "median": 700.0, "cv": 0.042, "verdict": "steady" },
     });
     let mut modelled = report(50, 900.0, 1.1);
-    modelled["plan"]["run"]["tiers"] = json!([{ "backend": "gpu_sim" }, { "backend": "direct" }]);
+    modelled["plan"]["run"]["tiers"] = json!([memory("gpu", 16), memory("cpu", 16)]);
     let mut cached = report(300, 700.0, 31.0);
     cached["summary"]["tiers"][0]["reads"]["bytes"] = (90u64 << 30).into();
     cached["summary"]["tiers"][1]["reads"]["bytes"] = (1u64 << 30).into();
     let rows = vec![
         done("gpu-cpu", &modelled),
         other("gpu-only", Status::Skipped { why: "no driver; --gpu-tier sim models one".to_owned() }),
-        done("cpu-only", &report(50, 812.0, 1.2)),
+        done("cpu-only", &with_memory(report(50, 812.0, 1.2), 16)),
         done("storage-only", &report(50, 640.0, 4.8)),
         done("cpu-storage", &cached),
         done("storage-saturation", &report(299, 512.0, 100.0)),
@@ -104,6 +124,37 @@ fn the_table_and_what_it_says() {
     let text = table(&suite());
     assert!(text.lines().all(|line| line.starts_with("  ") || line.chars().count() <= 120), "{text}");
     assert_snapshot!(text);
+}
+
+/// Broken by: calling a scenario the one with more memory when it is not, or hiding how much both had.
+#[test]
+fn pairs_differ_in_memory_and_say_so() {
+    let found = |gib: u64| {
+        let mut slower = report(300, 512.0, 100.0);
+        slower["summary"]["elapsed_time"] = 180.into();
+        let rows = vec![
+            done("cpu-storage", &with_memory(report(300, 700.0, 31.0), gib)),
+            done("storage-saturation", &slower),
+        ];
+        SuiteSummary { quick: false, rows }.findings()
+    };
+    assert_eq!(
+        found(16)[0],
+        "cpu-storage (16.0 GiB of memory) against storage-saturation (4.00 GiB), 300 users, measured for 120 \
+         and 180 s: end-to-end P95 31.0 against 100 s, 700 against 512 tok/s"
+    );
+    for gib in [1, 4] {
+        assert!(!found(gib).iter().any(|line| line.contains("against")), "{:?}", found(gib));
+    }
+}
+
+/// Broken by: a drive that is said to be good enough because of the hit rate of memory.
+#[test]
+fn a_drive_that_was_not_used_is_not_judged() {
+    let mut report = report(4, 1.0, 1.0);
+    assert_eq!(Figures::of(&report).unwrap().assessment, "PASS");
+    report["summary"]["cache_stats"]["storage_health"]["criteria"][1]["passed"] = Value::Null;
+    assert_eq!(Figures::of(&report).unwrap().assessment, "N/A");
 }
 
 #[test]

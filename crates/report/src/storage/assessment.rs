@@ -53,6 +53,9 @@ impl Default for Criteria {
 pub struct Criterion {
     /// With its threshold.
     pub name: String,
+    /// The tier it is about; absent where it is about the whole cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierRole>,
     /// The threshold.
     pub target: f64,
     /// What was found.
@@ -89,7 +92,11 @@ impl Criterion {
             Good::Above => actual > target,
         };
         let note = if samples > 0 { "" } else { "not applicable: no samples" };
-        Self { name, target, actual, unit, passed: (samples > 0).then_some(passed), note }
+        Self { name, tier: None, target, actual, unit, passed: (samples > 0).then_some(passed), note }
+    }
+
+    fn of_tier(self, role: TierRole) -> Self {
+        Self { tier: Some(role), ..self }
     }
 
     /// Where nothing was moved there is nothing to judge.
@@ -167,9 +174,9 @@ impl StorageSummary {
         let below =
             |name, target, found| Criterion::below_ms(name, target, found).unless_logged(self.setting.clock);
         vec![
-            below("NVMe Write P95", criteria.storage_write_p95_ms, write),
-            below("NVMe Read P95", criteria.storage_read_p95_ms, read),
-            below("CPU RAM P95", criteria.cpu_p95_ms, memory),
+            below("NVMe Write P95", criteria.storage_write_p95_ms, write).of_tier(TierRole::Storage),
+            below("NVMe Read P95", criteria.storage_read_p95_ms, read).of_tier(TierRole::Storage),
+            below("CPU RAM P95", criteria.cpu_p95_ms, memory).of_tier(TierRole::Cpu),
             Criterion::hit_rate(criteria.hit_rate, (touched.lookups(), touched.hit_rate())),
         ]
     }
@@ -188,7 +195,8 @@ impl StorageSummary {
         let read = (traffic.reads, rate(|traffic| traffic.read_bytes, |busy| busy.reading));
         let write = (traffic.writes, rate(|traffic| traffic.written_bytes, |busy| busy.writing));
         let above = |name, target, found| {
-            Criterion::above_gbps(name, target, found).unless_logged(self.setting.clock)
+            let criterion = Criterion::above_gbps(name, target, found).unless_logged(self.setting.clock);
+            criterion.of_tier(TierRole::Storage)
         };
         vec![
             above("Storage Read Bandwidth", criteria.read_bandwidth_gbps, read),

@@ -1,8 +1,8 @@
 //! Where the time of a request goes, on average, and what that means.
 
-use wavetank_model::Nanos;
+use wavetank_model::{Nanos, TierRole};
 
-use super::StorageSummary;
+use super::{StorageSummary, Traffic};
 use crate::statistics::ratio;
 
 /// A part of end-to-end latency.
@@ -100,11 +100,7 @@ impl StorageSummary {
             Part::StorageRead => ("storage reads", divided(time.storage_read_device, time.storage_read)),
             Part::StorageWrite => ("storage writes", divided(time.storage_write_device, time.storage_write)),
             Part::MemoryTiers => ("memory tiers", "; copies in memory".to_owned()),
-            Part::LaneWait => {
-                let meaning =
-                    "; entries for memory behind the drive, and behind what is pushed down for them";
-                ("waiting for storage", meaning.to_owned())
-            }
+            Part::LaneWait => self.waiting(),
             Part::Generation => {
                 let pace = self.setting.generation_ns_per_token as f64 / 1e6;
                 ("generation", format!("; it is paced at {pace} ms a token, storage is not what limits"))
@@ -112,5 +108,19 @@ impl StorageSummary {
             Part::Other => ("other", "; entries that were not there, and the workers themselves".to_owned()),
         };
         format!("{name}: {} of end-to-end latency{meaning}", percent(share))
+    }
+
+    /// What entries for memory wait for: the drive, where it did anything at all.
+    fn waiting(&self) -> (&'static str, String) {
+        let Traffic { reads, writes, .. } = self.traffic(TierRole::Storage);
+        let (name, meaning) = if reads + writes > 0 {
+            (
+                "waiting for storage",
+                "; entries for memory behind the drive, and behind what is pushed down for them",
+            )
+        } else {
+            ("waiting for other operations", "; entries for memory behind each other, storage had no traffic")
+        };
+        (name, meaning.to_owned())
     }
 }

@@ -13,6 +13,8 @@ pub struct Figures {
     pub modelled_gpu: bool,
     /// Users at the beginning.
     pub users: u64,
+    /// What the tiers before storage may hold.
+    pub memory_bytes: u64,
     /// How long it was measured.
     pub seconds: f64,
     /// Requests served.
@@ -31,7 +33,8 @@ pub struct Figures {
     pub storage_write_gbps: f64,
     /// P95 of reads at the storage device; absent without any.
     pub device_read_p95_ms: Option<f64>,
-    /// P95 of writes at the storage device; absent without any.
+    /// P95 of writes for requests at the storage device, without entries that other tiers pushed down;
+    /// absent without any.
     pub device_write_p95_ms: Option<f64>,
     /// Share of lookups that hit; absent without any.
     pub hit_rate: Option<f64>,
@@ -39,7 +42,7 @@ pub struct Figures {
     pub tiers: Vec<TierFigures>,
     /// What took the most time.
     pub bottleneck: Blame,
-    /// Whether storage is good enough: PASS, FAIL or N/A.
+    /// Whether storage is good enough: PASS, FAIL, or N/A where it was not used.
     pub assessment: String,
     /// What the autoscaler found; absent without one.
     pub scaling: Option<ScalingFigures>,
@@ -114,7 +117,7 @@ pub struct TrialFigures {
     pub metric: String,
     /// Its median.
     pub median: f64,
-    /// Its standard deviation over the mean; absent with one trial.
+    /// Its standard deviation over the mean; absent where it is not known.
     pub cv: Option<f64>,
     /// What to make of it.
     pub verdict: String,
@@ -122,6 +125,10 @@ pub struct TrialFigures {
 
 /// The backend of a modelled GPU.
 const MODELLED: &str = "gpu_sim";
+/// The storage tier's role.
+const STORAGE: &str = "storage";
+/// What an assessment says where there was nothing to judge.
+const NOT_JUDGED: &str = "N/A";
 
 impl Figures {
     /// Reads them off a report.
@@ -133,6 +140,7 @@ impl Figures {
             model: report.text("/plan/model/name")?,
             modelled_gpu: report.list("/plan/run/tiers")?.iter().any(|tier| tier["backend"] == MODELLED),
             users: report.whole("/plan/run/users")?,
+            memory_bytes: memory(report.list("/plan/run/tiers")?),
             seconds: report.number("/summary/elapsed_time")?,
             requests,
             tokens_per_second: report.number("/summary/avg_throughput_tokens_per_sec")?,
@@ -163,12 +171,26 @@ impl Figures {
                 share: report.number("/summary/bottleneck/share")?,
                 sentence: report.text("/summary/bottleneck/sentence")?,
             },
-            assessment: report.text("/summary/cache_stats/storage_health/overall_status")?,
+            assessment: assessment(report)?,
             scaling: scaling(report)?,
             trials: trials(report)?,
             warnings: report.list("/warnings")?.len(),
         })
     }
+}
+
+/// Bytes that the tiers before storage may hold.
+fn memory(tiers: &[Value]) -> u64 {
+    let before = tiers.iter().filter(|tier| tier["role"] != STORAGE);
+    before.filter_map(|tier| tier["capacity_bytes"].as_u64()).sum()
+}
+
+/// The verdict, if anything of it is about storage: a cache hit rate alone says nothing about a drive.
+fn assessment(report: Reader<'_>) -> Result<String> {
+    let status = report.text("/summary/cache_stats/storage_health/overall_status")?;
+    let criteria = report.list("/summary/cache_stats/storage_health/criteria")?;
+    let judged = criteria.iter().any(|one| one["tier"] == STORAGE && !one["passed"].is_null());
+    Ok(if judged { status } else { NOT_JUDGED.to_owned() })
 }
 
 fn tier(tier: &Value) -> Result<TierFigures> {
@@ -197,12 +219,11 @@ fn scaling(report: Reader<'_>) -> Result<Option<ScalingFigures>> {
 }
 
 fn trials(report: Reader<'_>) -> Result<TrialFigures> {
-    let run = report.whole("/trials/run")?;
     Ok(TrialFigures {
-        run,
+        run: report.whole("/trials/run")?,
         metric: report.text("/trials/metric")?,
         median: report.number("/trials/agreement/median")?,
-        cv: if run > 1 { Some(report.number("/trials/agreement/cv")?) } else { None },
+        cv: report.sample("/trials/agreement/cv"),
         verdict: report.text("/trials/agreement/verdict")?,
     })
 }

@@ -5,7 +5,7 @@ use crate::render::suite::short;
 use crate::statistics::ratio;
 use crate::storage::GIB;
 
-/// Pairs that differ in one thing: the faster tiers of the first.
+/// Pairs for the same users, of which the first has more memory before the drive.
 const PAIRS: [Pair; 5] = [
     ("cpu-only", "storage-only"),
     ("gpu-only", "storage-only"),
@@ -19,6 +19,9 @@ const DRIVEN: [&str; 4] = ["storage-only", "cpu-storage", "gpu-cpu-storage", "st
 /// With a smaller part of the bytes read from it, latencies are those of memory.
 const DRIVEN_SHARE: f64 = 0.1;
 
+/// Durations that differ by a smaller part are the same.
+const SAME_SPAN: f64 = 0.1;
+
 /// Names of two scenarios.
 type Pair = (&'static str, &'static str);
 
@@ -26,14 +29,27 @@ type Pair = (&'static str, &'static str);
 fn compared((faster, slower): &Pair, [a, b]: &[&Figures; 2]) -> Option<String> {
     let (ours, theirs) = (a.end_to_end_ms?, b.end_to_end_ms?);
     let modelled = if a.modelled_gpu { "; its GPU is modelled" } else { "" };
+    let gib = |figures: &Figures| short(figures.memory_bytes as f64 / GIB);
     Some(format!(
-        "{faster} against {slower}, {} users: end-to-end P95 {} against {} s, {} against {} tok/s{modelled}",
+        "{faster} ({} GiB of memory) against {slower} ({} GiB), {} users{}: end-to-end P95 {} against {} s, \
+         {} against {} tok/s{modelled}",
+        gib(a),
+        gib(b),
         a.users,
+        spans(a.seconds, b.seconds),
         short(ours.p95 / 1000.0),
         short(theirs.p95 / 1000.0),
         short(a.tokens_per_second),
         short(b.tokens_per_second),
     ))
+}
+
+/// How long both were measured, where that is not the same.
+fn spans(ours: f64, theirs: f64) -> String {
+    if (ours - theirs).abs() <= SAME_SPAN * ours.max(theirs) {
+        return String::new();
+    }
+    format!(", measured for {} and {} s", short(ours), short(theirs))
 }
 
 impl SuiteSummary {
@@ -51,10 +67,11 @@ impl SuiteSummary {
         compared.into_iter().chain(caution).chain(drive).chain(scaled).collect()
     }
 
-    /// Two scenarios, if they had the same users.
+    /// Two scenarios, if they had the same users and the first more memory.
     fn pair(&self, (faster, slower): &Pair) -> Option<[&Figures; 2]> {
         let (a, b) = (self.figures(faster)?, self.figures(slower)?);
-        (a.users == b.users && a.model == b.model).then_some([a, b])
+        let is_fair = a.users == b.users && a.model == b.model;
+        (is_fair && a.memory_bytes > b.memory_bytes).then_some([a, b])
     }
 
     /// Says so where a scenario is about the drive and hardly read from it.

@@ -195,12 +195,14 @@ fn the_bottleneck_is_said_in_words() {
     });
     let [copy, asked] = write(CPU, MIB, ms(9.0));
     let quick = moved(MIB, StoreFact::Stored { tier: CPU }, ms(1.0));
+    let pushed = moved(MIB, StoreFact::Demoted { from: CPU, to: DRIVE }, ms(1.0));
     let found = [
         sentence(&[request(86.0, 14.0, 0.0), reads]),
         sentence(&[request(20.0, 80.0, 0.0), reads, copy, asked]),
         sentence(&[request(48.0, 52.0, 0.0), queued]),
         sentence(&[request(20.0, 80.0, 0.0), copy, asked]),
         sentence(&[request(10.0, 90.0, 0.0), quick, asked]),
+        sentence(&[request(10.0, 90.0, 0.0), quick, asked, pushed]),
         sentence(&[request(0.0, 10.0, 30.0), reads]),
         sentence(&[]),
     ];
@@ -209,6 +211,8 @@ fn the_bottleneck_is_said_in_words() {
         "storage reads: 71 % of end-to-end latency, of which 90 % at the device and 10 % waiting for it",
         "storage reads: 52 % of end-to-end latency, of which 7 % at the device and 93 % waiting for it",
         "memory tiers: 80 % of end-to-end latency; copies in memory",
+        "waiting for other operations: 80 % of end-to-end latency; entries for memory behind each other, \
+         storage had no traffic",
         "waiting for storage: 80 % of end-to-end latency; entries for memory behind the drive, and behind \
          what is pushed down for them",
         "generation: 75 % of end-to-end latency; it is paced at 30 ms a token, storage is not what limits",

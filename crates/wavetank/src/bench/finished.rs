@@ -28,7 +28,7 @@ pub struct Benched {
     pub trial_reports: Vec<Value>,
     /// What a reader should know before using the numbers.
     pub warnings: Vec<String>,
-    /// Why it ended, where that is not as planned.
+    /// What did not go as planned, though there are numbers.
     pub failure: Option<String>,
     /// Whether someone ended it.
     pub interrupted: bool,
@@ -83,11 +83,12 @@ impl Finished<'_> {
         let chosen = self.trials.reported();
         let last = self.trials.all.last().map(|trial| trial.outcome.ended.clone());
         let interrupted = self.trials.interrupted;
-        let failure = match (&self.trials.error, last) {
-            (Some(error), _) => Some(error.to_string()),
-            (None, Some(Ended::Failed(why))) => Some(why),
+        let failed = match last {
+            Some(Ended::Failed(why)) => Some(why),
             _ => None,
         };
+        let failures: Vec<String> = failed.into_iter().chain(self.trials.trouble.clone()).collect();
+        let failure = (!failures.is_empty()).then(|| failures.join("; "));
         let mut warnings = self.warnings(chosen);
         warnings.extend(self.warnings_of_trials(chosen));
         let mut report = self.json(chosen, &warnings);
@@ -124,7 +125,7 @@ impl Finished<'_> {
     /// What to know about all of them together.
     fn warnings_of_trials(&self, chosen: usize) -> Vec<String> {
         let all = &self.trials.all;
-        let mut warnings = Vec::new();
+        let mut warnings = self.trials.trouble.clone();
         if self.trials.interrupted && all[chosen].outcome.ended != Ended::Interrupted {
             warnings.push("interrupted: the numbers are those of the trials that had ended".to_owned());
         }

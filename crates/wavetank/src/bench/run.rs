@@ -61,13 +61,22 @@ impl Trial {
 pub(super) struct Trials {
     /// At least one.
     pub(super) all: Vec<Trial>,
-    /// Why there are no more of them, if that was no decision of ours.
-    pub(super) error: Option<Error>,
+    /// What went wrong besides: why there are no more of them, what could not be removed.
+    pub(super) trouble: Vec<String>,
     /// Whether someone ended them.
     pub(super) interrupted: bool,
 }
 
 impl Trials {
+    /// These, and what went wrong after them.
+    fn after(mut self, what: &str, error: &Error) -> Self {
+        let sentence = format!("{what}: {error}").replace('\n', " — ");
+        if !self.trouble.contains(&sentence) {
+            self.trouble.push(sentence);
+        }
+        self
+    }
+
     /// Those that went to their end; all of them if none did.
     pub(super) fn whole(&self) -> Vec<&Trial> {
         self.chosen().into_iter().map(|at| &self.all[at]).collect()
@@ -100,8 +109,11 @@ impl Trials {
     }
 }
 
+/// What is said when entries could not be removed.
+const LEFT_BEHIND: &str = "entries may be left in the cache directory, it could not be cleaned";
+
 /// Runs `plan`; every operation is written to `log`, if there is one. Nothing of ours stays in the cache
-/// directory, also after an error, unless the plan says so.
+/// directory, also after an error, unless the plan says so; where that fails, the report stands and says it.
 pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) -> Result<Benched> {
     let tracing = Tracing::of(plan)?;
     let validation = plan.validation_trace.as_deref().map(Validation::read).transpose()?;
@@ -119,10 +131,11 @@ pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) 
     let trials = runner.run_trials(observer);
     let cleaned = wavetank_bench::clean(&run);
     own_folder.remove();
-    let trials = trials?;
-    if trials.error.is_none() {
-        cleaned?;
-    }
+    let trials = match cleaned {
+        // What was measured stands, whatever is left behind.
+        Err(error) => trials?.after(LEFT_BEHIND, &error),
+        Ok(()) => trials?,
+    };
     Ok(Finished { plan, dataset, harness, validation, trials }.report())
 }
 
@@ -146,14 +159,17 @@ impl Runner<'_> {
             match self.run_trial(&mut *watch, stop) {
                 Ok(trial) => trials.all.push(trial),
                 Err(error) if trials.all.is_empty() => return Err(error),
-                Err(error) => return Ok(Trials { error: Some(error), ..trials }),
+                Err(error) => {
+                    let what = format!("trial {} could not be run", trials.all.len() + 1);
+                    return Ok(trials.after(&what, &error));
+                }
             }
             let is_cut = trials.all.last().is_some_and(|trial| trial.outcome.ended == Ended::Interrupted);
             if is_cut || trials.are_enough(self.plan) {
                 return Ok(Trials { interrupted: is_cut, ..trials });
             }
             if let Err(error) = self.between(stop, news) {
-                return Ok(Trials { error: Some(error), ..trials });
+                return Ok(trials.after(LEFT_BEHIND, &error));
             }
             if stop.load(Ordering::Relaxed) {
                 return Ok(Trials { interrupted: true, ..trials });

@@ -21,19 +21,17 @@ pub(super) fn about(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcom
     warnings.extend(outcome.notes.iter().cloned());
     warnings.extend(ended(&outcome.ended));
     warnings.extend(counting(plan, summary, outcome));
-    let mut count = |number: u64, what: &str| {
-        if number > 0 {
-            warnings.push(format!("{number} {what}"));
-        }
+    let mut count = |number: u64, things: [&str; 2], what: &str| {
+        warnings.extend(counted(number, things, what));
     };
-    count(outcome.lost_events, "events of the store were lost: its numbers are too small");
-    count(outcome.unremoved, "copies could not be deleted and still take room");
+    count(outcome.lost_events, ["event", "events"], "of the store lost: numbers of the store are too small");
+    count(outcome.unremoved, ["copy", "copies"], "not deleted, room is still taken");
     for (what, part) in [
         ("preconditioning", outcome.filled.preconditioned),
         ("prepared entries", outcome.filled.prepared),
         ("documents", outcome.filled.documents),
     ] {
-        count(part.failed, &format!("entries of {what} could not be written"));
+        count(part.failed, ["entry", "entries"], &format!("of {what} could not be written"));
     }
     warnings
 }
@@ -43,16 +41,20 @@ pub(super) fn about_numbers(plan: &BenchPlan, summary: &StorageSummary) -> Vec<S
     let mut warnings = summary.warnings();
     warnings.extend(circumstances(plan));
     let all = summary.touches.all();
-    for (number, what) in [
-        (summary.requests.turned_away(), "requests found the queue full; see --queue-limit"),
-        (all.refused, "entries found no room in any tier"),
-        (all.failed_reads + all.failed_writes, "operations failed"),
+    for (number, things, what) in [
+        (summary.requests.turned_away(), ["request", "requests"], "found the queue full; see --queue-limit"),
+        (all.refused, ["entry", "entries"], "found no room in any tier"),
+        (all.failed_reads + all.failed_writes, ["operation", "operations"], "failed"),
     ] {
-        if number > 0 {
-            warnings.push(format!("{number} {what}"));
-        }
+        warnings.extend(counted(number, things, what));
     }
     warnings
+}
+
+/// What happened to so many things, one or several by their names; nothing if there are none.
+fn counted(number: u64, [one, several]: [&str; 2], what: &str) -> Option<String> {
+    let things = if number == 1 { one } else { several };
+    (number > 0).then(|| format!("{number} {things} {what}"))
 }
 
 /// What the plan implies and is easily overlooked.
@@ -149,6 +151,13 @@ fn differ(ours: u64, entries: u64, theirs: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_several() {
+        let said = [0, 1, 2].map(|number| counted(number, ["entry", "entries"], "found no room"));
+        let expected = [None, Some("1 entry found no room"), Some("2 entries found no room")];
+        assert_eq!(said.each_ref().map(Option::as_deref), expected);
+    }
 
     #[test]
     fn headers_are_no_difference_and_a_page_cache_is() {

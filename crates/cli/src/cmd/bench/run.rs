@@ -19,6 +19,10 @@ use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::live::Live;
 use crate::{limits, output};
 
+/// What is said of entries that could not be removed, because the run was ended at once.
+pub(super) const LEFT_IN_CACHE: &str =
+    "entries may be left in the cache directory; the next run there removes them";
+
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub(super) struct OneFlags {
@@ -57,7 +61,7 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
         .try_for_each(|path| output::try_out(path))?;
     let package = out.mlperf.as_deref().map(|folder| package(&plan, folder)).transpose()?;
     limits::raise_open_files();
-    let stop = Interrupt::watch()?;
+    let stop = Interrupt::leaving(left_behind(&plan))?;
     stop.loaded.store(true, Ordering::Relaxed);
     // One line that is written over is enough for all ranks.
     let is_quiet = out.is_quiet() || plan.rank.is_some_and(|rank| rank.number > 0);
@@ -80,6 +84,15 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
         output::say(&format!("Saved package to: {}\n", package.folder().display()))?;
     }
     Ok(exit_code(&plan, &benched))
+}
+
+/// What a run that is ended at once may leave.
+fn left_behind(plan: &BenchPlan) -> String {
+    if plan.temporary_cache {
+        let folder = std::env::temp_dir().join("wavetank_bench_*");
+        return format!("entries may be left in {}: delete them", folder.display());
+    }
+    LEFT_IN_CACHE.to_owned()
 }
 
 /// A package that can take what comes.
@@ -166,7 +179,12 @@ fn summary(plan: &BenchPlan, benched: &Benched) -> String {
     let title = format!("wavetank bench{partial}: {model}, {users} users{rank}");
     let table = render::storage::table(&title, &benched.summary, &benched.warnings);
     let seen = block_layer::table(&benched.report["block_layer"]["traced"]);
-    format!("{table}{}{seen}{}{}", scaling(benched), trials(benched), harness(benched))
+    format!(
+        "{table}{}{seen}{}{}",
+        scaling(benched),
+        trials(&benched.report, &benched.warnings),
+        harness(benched)
+    )
 }
 
 /// What the harness could drive, beside which a drive's numbers can be trusted.
@@ -194,39 +212,55 @@ fn scaling(benched: &Benched) -> String {
     })
 }
 
-/// What the trials agree on.
-fn trials(benched: &Benched) -> String {
-    let trials = &benched.report["trials"];
-    let (run, agreement) = (trials["run"].as_u64().unwrap_or(1), &trials["agreement"]);
-    let advice = trials["advice"].as_str().map_or(String::new(), |advice| format!("; {advice}"));
+/// What the trials agree on; advice that is a warning already is not repeated.
+fn trials(report: &Value, warnings: &[String]) -> String {
+    let trials = &report["trials"];
+    let advice = trials["advice"].as_str().filter(|advice| !warnings.iter().any(|known| known == advice));
+    let count = |key: &str| trials[key].as_u64().unwrap_or(1);
+    let (run, compared) = (count("run"), count("compared"));
     if run < 2 {
-        return if benched.report["summary"]["clock"] == "wall" {
-            format!("Trials: {}\n", advice.trim_start_matches("; "))
-        } else {
-            String::new()
-        };
+        let advice = advice.filter(|_| report["summary"]["clock"] == "wall");
+        return advice.map_or_else(String::new, |advice| format!("Trials: {advice}\n"));
     }
-    let number = |key: &str| agreement[key].as_f64().unwrap_or(0.0);
+    let count = if compared < run { format!("{compared} of {run} compared") } else { run.to_string() };
+    let agreement = &trials["agreement"];
+    let metric = trials["metric"].as_str().unwrap_or_default();
+    let median = agreement["median"].as_f64().unwrap_or(0.0);
+    let verdict = agreement["verdict"].as_str().unwrap_or_default();
+    let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
     format!(
-        "Trials: {run}, {} median {:.2}, MAD {:.2}, CV {:.1} %, P95 {:.2}, P99 {:.2}, 95 % confidence \
-         ±{:.1} %: {}{advice}\n",
-        trials["metric"].as_str().unwrap_or_default(),
-        number("median"),
-        number("mad"),
-        number("cv") * 100.0,
-        number("p95"),
-        number("p99"),
-        number("ci95_percent"),
-        agreement["verdict"].as_str().unwrap_or_default(),
+        "Trials: {count}, {metric} median {median:.2}{}{}: {verdict}{advice}\n",
+        spreads(agreement),
+        pooled(&trials["pooled_latency_ms"]["end_to_end"]),
     )
 }
 
+/// How far trials lie apart, as far as that is known.
+fn spreads(agreement: &Value) -> String {
+    let mad = agreement["mad"].as_f64().map(|mad| format!(", MAD {mad:.2}"));
+    let cv = agreement["cv"].as_f64().map(|cv| format!(", CV {:.1} %", cv * 100.0));
+    let half = agreement["ci95_percent"].as_f64().map(|half| format!(", 95 % confidence ±{half:.1} %"));
+    [mad, cv, half].into_iter().flatten().collect()
+}
+
+/// Latencies of all trials as if they were one run.
+fn pooled(latency: &Value) -> String {
+    match (latency["samples"].as_u64(), latency["p95"].as_f64(), latency["p99"].as_f64()) {
+        (Some(1..), Some(p95), Some(p99)) => {
+            format!(", end-to-end of all P95 {p95:.2} ms, P99 {p99:.2} ms")
+        }
+        _ => String::new(),
+    }
+}
+
 fn exit_code(plan: &BenchPlan, benched: &Benched) -> ExitCode {
+    if let Some(why) = &benched.failure {
+        output::complain(&format!("error: {why}"));
+    }
     if benched.interrupted {
         return ExitCode::from(INTERRUPTED);
     }
-    if let Some(why) = &benched.failure {
-        output::complain(&format!("error: {why}"));
+    if benched.failure.is_some() {
         return ExitCode::FAILURE;
     }
     let validated = benched.report.pointer("/validation/passed").is_none_or(|passed| passed == true);
@@ -235,4 +269,46 @@ fn exit_code(plan: &BenchPlan, benched: &Benched) -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ADVICE: &str = "give --trials 3";
+
+    fn report(run: u64, compared: u64, agreement: Value) -> Value {
+        json!({
+            "summary": { "clock": "wall" },
+            "trials": {
+                "run": run, "compared": compared, "metric": "wall_clock", "advice": ADVICE,
+                "agreement": agreement,
+                "pooled_latency_ms": { "end_to_end": { "samples": 9, "p95": 4.0, "p99": 5.0 } },
+            },
+        })
+    }
+
+    /// Broken by: a spread of 0 where none is known, percentiles of a metric that is better when it is
+    /// higher, or silence about trials that are not compared.
+    #[test]
+    fn only_what_is_known_of_trials_is_said() {
+        let one = json!({ "median": 8.0, "p95": 8.0, "mad": null, "cv": null, "ci95_percent": null,
+            "verdict": "too few trials to tell" });
+        assert_eq!(
+            trials(&report(2, 1, one.clone()), &[ADVICE.to_owned()]),
+            "Trials: 1 of 2 compared, wall_clock median 8.00, end-to-end of all P95 4.00 ms, P99 5.00 ms: \
+             too few trials to tell\n"
+        );
+        let three = json!({ "median": 8.0, "p95": 9.0, "mad": 0.5, "cv": 0.1, "ci95_percent": 12.0,
+            "verdict": "steady" });
+        assert_eq!(
+            trials(&report(3, 3, three), &[]),
+            "Trials: 3, wall_clock median 8.00, MAD 0.50, CV 10.0 %, 95 % confidence ±12.0 %, end-to-end of \
+             all P95 4.00 ms, P99 5.00 ms: steady; give --trials 3\n"
+        );
+        assert_eq!(trials(&report(1, 1, one.clone()), &[]), "Trials: give --trials 3\n");
+        assert_eq!(trials(&report(1, 1, one), &[ADVICE.to_owned()]), "", "it is said once");
+    }
 }

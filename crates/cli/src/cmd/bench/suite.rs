@@ -10,6 +10,7 @@ use wavetank::{Error, GpuTier, Package, Result, TrialCount, choice};
 use wavetank_report::render;
 use wavetank_report::suite::SuiteSummary;
 
+use super::run::LEFT_IN_CACHE;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::suite_live::SuiteLive;
 use crate::{limits, output};
@@ -164,7 +165,9 @@ pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
     output::say(&text(&suite, &summary))?;
     if let Some(mut package) = package {
         let count = suite.package(&mut package)?;
-        output::say(&format!("Saved package of {count} submissions to: {}\n", package.folder().display()))?;
+        let plural = if count == 1 { "" } else { "s" };
+        let folder = package.folder().display();
+        output::say(&format!("Saved package of {count} submission{plural} to: {folder}\n"))?;
     }
     Ok(exit_code(&suite, &summary, stopped))
 }
@@ -185,7 +188,9 @@ fn play(suite: &mut Suite, quiet: bool) -> Result<bool> {
         return Ok(false);
     }
     limits::raise_open_files();
-    let stop = Interrupt::watch()?;
+    let folder = suite.folder().display();
+    let stop =
+        Interrupt::leaving(format!("{LEFT_IN_CACHE}; go on with: wavetank bench suite --resume {folder}"))?;
     stop.loaded.store(true, Ordering::Relaxed);
     let total = suite.plan().steps.len();
     let mut live = SuiteLive::start(quiet, total, seconds);
@@ -264,6 +269,8 @@ mod tests {
             seed: Some(5),
             io_threads: Some(2),
             io_depth: Some(9),
+            cooldown: Some(1.5),
+            drop_page_cache: true,
             ..usual.clone()
         };
         for args in [usual, quick, much] {

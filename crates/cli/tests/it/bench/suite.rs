@@ -224,6 +224,19 @@ fn what_fails_or_is_skipped_is_said_and_the_rest_runs() {
     let found: Vec<String> = statuses(&stand).into_iter().map(|(_, status)| status).collect();
     assert_eq!(found, ["skipped", "done", "done"]);
     stand.is_clean("a suite that went on");
+    damaged(&stand);
+}
+
+/// Broken by: a report of no use that blocks the suite for good, or is taken for a result.
+fn damaged(stand: &Stand) {
+    let whole = stand.sandbox.read("out/03-storage-only.json");
+    stand.sandbox.write("out/02-cpu-only.json", "{}");
+    let run = suite(stand, "suite --resume out --quiet");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert!(run.stdout.contains("Warning: run again: "), "{}", run.stdout);
+    assert!(run.stdout.contains("02-cpu-only.json: \"summary.total_requests\" is not"), "{}", run.stdout);
+    keys::check(&stand.sandbox.report("out/02-cpu-only.json").json(), "a report that was lost");
+    assert_eq!(stand.sandbox.read("out/03-storage-only.json"), whole, "only what was lost is run again");
 }
 
 /// Being told to terminate is the same; directories that were made for the suite go with it.

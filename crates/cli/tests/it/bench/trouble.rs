@@ -4,7 +4,7 @@
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{SMALL, Seat, Stand, invariants, keys, number};
+use super::{SMALL, Seat, Stand, invariants, keys, list, number};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -61,6 +61,38 @@ fn leftovers_of_a_killed_run_are_removed() {
     assert!(stand.entries() > 5, "a killed run leaves its entries");
     drop(seat);
     stand.bench(&format!("{SMALL} --cpu-mem-gb 0 --num-users 2 --generation-mode none"));
+}
+
+/// Broken by: throwing away what was measured because entries could not be removed, after the last trial or
+/// between two, or keeping quiet about it.
+#[test]
+fn what_cannot_be_removed_is_said_and_the_report_stands() {
+    let line = format!("{SMALL} --cpu-mem-gb 0 --num-users 2 --generation-mode none --output r.json");
+    for flags in ["", "--trials 2"] {
+        let stand = Stand::new();
+        let seat = Seat::take();
+        let mut running = stand.start(&format!("{line} {flags}"));
+        running.wait_for("an entry", || stand.entries() > 1);
+        // A store of another version is not opened, so nothing can be removed from it.
+        let format = "cache/wavetank.store/FORMAT";
+        let ours = stand.sandbox.read(format);
+        stand.sandbox.write(format, "another");
+        let run = running.finish(SOON);
+        drop(seat);
+        assert_eq!(run.code, Some(1), "{flags}: {}", run.stderr);
+        let said = "entries may be left in the cache directory, it could not be cleaned: ";
+        assert_eq!(run.stderr.matches(said).count(), 1, "{flags}: {}", run.stderr);
+        assert!(run.stderr.contains(&format!("error: {said}")), "{flags}: {}", run.stderr);
+        let report = stand.sandbox.report("r.json").json();
+        assert_eq!((&report["partial"], &report["trials"]["run"]), (&false.into(), &1.into()), "{flags}");
+        let warnings = list(&report, "/warnings");
+        let is_said = |warning: &serde_json::Value| warning.as_str().is_some_and(|it| it.starts_with(said));
+        assert!(warnings.iter().any(is_said), "{flags}: {warnings:?}");
+        keys::check(&report, flags);
+        invariants::check(&report, flags);
+        stand.sandbox.write(format, ours);
+        stand.bench(&line.replace("--output r.json", ""));
+    }
 }
 
 /// Runs a benchmark on a drive of 96 MiB that is there for it alone. None where that is not allowed.

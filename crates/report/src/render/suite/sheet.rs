@@ -45,6 +45,7 @@ const COLUMNS: &[Column] = &[
     ("Model", |row| json!(row.model)),
     ("GPU Modelled", |row| json!(row.modelled_gpu)),
     ("Users", |row| json!(row.users)),
+    ("Memory Bytes", |row| json!(row.memory_bytes)),
     ("Measured (s)", |row| json!(row.seconds)),
     ("Requests", |row| json!(row.requests)),
     ("Throughput (tok/s)", |row| json!(row.tokens_per_second)),

@@ -26,7 +26,8 @@ fn speed(suite: &SuiteSummary) -> String {
         table.add_row(cells(row, columns.len(), speed_cells));
     }
     let quick = if suite.quick { "Speed (quick, not that of the machine)" } else { "Speed" };
-    format!("{quick}; reads and writes are those of the storage tier, their P95 at the device\n{table}\n")
+    let storage = "storage GiB/s of everything, P95 at the device without pushed-down entries";
+    format!("{quick}; {storage}\n{table}\n")
 }
 
 fn speed_cells(row: &Figures) -> Vec<String> {

@@ -41,6 +41,7 @@ fn flags(args: &BenchArgs) -> Vec<Flag> {
         ("scale-interval", text(args.scale_interval)),
         ("performance-profile", word(args.performance_profile)),
         ("trials", args.trials.map(trials)),
+        ("cooldown", text(args.cooldown)),
         ("seed", text(args.seed)),
     ];
     let switches = [

@@ -21,7 +21,8 @@ pub fn outline(plan: &SuitePlan) -> String {
     let skipped: String = plan.steps.iter().filter_map(skipped).collect();
     let warnings: String = plan.warnings.iter().map(|warning| format!("Warning: {warning}\n")).collect();
     let count = plan.ready().count();
-    let total = format!("{count} scenarios, at most about {}\n", lasting(plan.seconds()));
+    let plural = if count == 1 { "" } else { "s" };
+    let total = format!("{count} scenario{plural}, at most about {}\n", lasting(plan.seconds()));
     format!("{}{chosen}{}{skipped}{total}{warnings}\n{commands}", machine(plan), table(plan))
 }
 

@@ -79,6 +79,8 @@ const ASSUMED_MEMORY: u64 = 8 << 30;
 const MODELLED_GB: f64 = 16.0;
 /// No longer than a day.
 const SECONDS_MAX: f64 = 86_400.0;
+/// With --enable-rag, unless typed.
+const DOCUMENTS: u32 = 10;
 const USERS_MAX: u64 = 100_000;
 
 /// What is said wherever numbers of --quick are.
@@ -147,9 +149,18 @@ impl Parameters {
             cooldown,
             drop_page_cache: args.drop_page_cache,
             seed: args.seed.unwrap_or(SUBMISSION_SEED),
-            rag_num_docs: if args.enable_rag { args.rag_num_docs.unwrap_or(10) } else { 0 },
+            rag_num_docs: documents(args, findings),
         }
     }
+}
+
+/// How many documents there are: with none, retrieving from them is not what was asked for.
+fn documents(args: &SuiteArgs, findings: &mut Findings) -> u32 {
+    if !args.enable_rag {
+        return 0;
+    }
+    let count = args.rag_num_docs.unwrap_or(DOCUMENTS);
+    findings.count("--rag-num-docs", count.into(), 1, u32::MAX.into()) as u32
 }
 
 fn memory_gb(hardware: &Hardware, warnings: &mut Vec<String>) -> f64 {

@@ -107,8 +107,14 @@ impl SuitePlan {
 
     /// How long all of it takes at most, about.
     pub fn seconds(&self) -> f64 {
-        let pauses = self.ready().count().saturating_sub(1) as f64 * self.parameters.cooldown;
-        self.ready().map(|(_, ready)| ready.seconds).sum::<f64>() + pauses
+        self.lasting(self.ready().map(|(_, ready)| ready)).1
+    }
+
+    /// How many scenarios these are, and how long they take at most, about, one after the other.
+    pub(super) fn lasting<'a>(&self, scenarios: impl Iterator<Item = &'a Ready>) -> (usize, f64) {
+        let (count, seconds) =
+            scenarios.fold((0, 0.0), |(count, seconds), ready| (count + 1, seconds + ready.seconds));
+        (count, seconds + count.saturating_sub(1) as f64 * self.parameters.cooldown)
     }
 
     /// The scenarios that are run.
@@ -121,11 +127,6 @@ impl SuitePlan {
 
     /// Refuses a plan that was read if it cannot be gone on with here.
     pub(super) fn check_here(&self) -> Result<()> {
-        let version = env!("CARGO_PKG_VERSION");
-        if self.wavetank_version != version {
-            let what = format!("begun by wavetank {}, this is {version}", self.wavetank_version);
-            return Err(Error::usage(what).hint("start a suite of its own: results would not compare"));
-        }
         let mut findings = Findings::default();
         self.ready().for_each(|(_, ready)| check::plan(&ready.plan, &mut findings));
         findings.into_result("the suite's plan cannot be run")?;

@@ -50,6 +50,8 @@ pub struct Begun<'a> {
     pub number: usize,
     /// What is run.
     pub ready: &'a Ready,
+    /// Seconds of rest before it.
+    pub rested: f64,
 }
 
 /// How a scenario ended, and what is to be kept of it.
@@ -76,15 +78,8 @@ impl Suite {
         let mut suite = Self { folder, record };
         let mut lost_reports = Vec::new();
         for at in 0..suite.record.steps.len() {
-            let lost = match &suite.record.steps[at] {
-                Progress::Done { report, trials } => {
-                    let mut files = [report].into_iter().chain(trials);
-                    files.find_map(|file| suite.folder.read_json(file).err())
-                }
-                _ => None,
-            };
-            if let Some(error) = lost {
-                lost_reports.push(format!("run again: {error}"));
+            if let Some(error) = suite.lost(at) {
+                lost_reports.push(format!("run again: {}", one_line(&error)));
                 suite.record.steps[at] = Progress::NotRun;
             }
         }
@@ -94,6 +89,13 @@ impl Suite {
             suite.record.plan.check_here().map_err(|error| error.within(suite.place()))?;
         }
         Ok(suite)
+    }
+
+    /// Why the reports of a step that is done are of no use any more, if they are not.
+    fn lost(&self, at: usize) -> Option<Error> {
+        let Progress::Done { trials, .. } = &self.record.steps[at] else { return None };
+        let trials = trials.iter().map(|file| self.trial(file)).collect::<Result<Vec<_>>>();
+        self.row(at).err().or(trials.err())
     }
 
     /// What it does in all.
@@ -121,7 +123,7 @@ impl Suite {
 
     /// How many scenarios are still to run, and for how long at most, about.
     pub fn to_run(&self) -> (usize, f64) {
-        self.left().fold((0, 0.0), |(count, seconds), (_, ready)| (count + 1, seconds + ready.seconds))
+        self.record.plan.lasting(self.left().map(|(_, ready)| ready))
     }
 
     /// Runs what is still to run, until someone ends it. Nothing of ours stays in the cache directory.
@@ -137,17 +139,24 @@ impl Suite {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            self.run_step(at, watch, stop)?;
+            let rested = if turn > 0 { pause.as_seconds() } else { 0.0 };
+            self.run_step((at, rested), watch, stop)?;
             watch.ended(&self.row(at)?);
         }
         Ok(())
     }
 
-    fn run_step(&mut self, at: usize, watch: &mut dyn SuiteWatch, stop: &AtomicBool) -> Result<()> {
+    /// Runs a step, by its number, after so many seconds of rest.
+    fn run_step(
+        &mut self,
+        (at, rested): (usize, f64),
+        watch: &mut dyn SuiteWatch,
+        stop: &AtomicBool,
+    ) -> Result<()> {
         let step = &self.record.plan.steps[at];
         let Task::Run(ready) = &step.task else { unreachable!("what is skipped is not left to run") };
         let (name, number) = (step.name.as_str(), at + 1);
-        watch.begun(Begun { name, number, ready });
+        watch.begun(Begun { name, number, ready, rested });
         let mut news = watch.news();
         let observer = BenchObserver { watch, stop, news: &mut news };
         let benched = bench(&ready.plan, observer, None);
@@ -207,9 +216,13 @@ fn mark(report: &mut Value, scenario: &str, parameters: &Parameters) {
     }
 }
 
-/// In one line, for a table.
 fn failed(error: &Error) -> Progress {
-    Progress::Failed { why: error.to_string().replace('\n', " — "), partial: None }
+    Progress::Failed { why: one_line(error), partial: None }
+}
+
+/// An error for a table.
+fn one_line(error: &Error) -> String {
+    error.to_string().replace('\n', " — ")
 }
 
 /// Removes a directory of ours, which is empty after a benchmark; what is not is said.

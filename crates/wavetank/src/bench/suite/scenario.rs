@@ -244,7 +244,7 @@ const GROUPS: &[Group] = &[
     ("mlperf-submission", |scenario| scenario.kind == Kind::Submission),
 ];
 
-/// The numbers (from 1) of the scenarios that a list of names stands for, in the order they run; every name
+/// The numbers (from 0) of the scenarios that a list of names stands for, in the order they run; every name
 /// that is not known is an error of its own.
 pub(super) fn select(list: &str) -> (Vec<usize>, Vec<Error>) {
     let mut taken = [false; ALL.len()];

@@ -11,14 +11,14 @@ pub(in super::super) struct Agreement {
     pub(in super::super) values: Vec<f64>,
     pub(in super::super) median: f64,
     pub(in super::super) mean: f64,
-    /// The median of the distances from the median.
-    pub(in super::super) mad: f64,
-    /// The standard deviation over the mean.
-    pub(in super::super) cv: f64,
+    /// The median of the distances from the median; absent with one trial.
+    pub(in super::super) mad: Option<f64>,
+    /// The standard deviation over the mean; absent with one trial, or where nothing was measured.
+    pub(in super::super) cv: Option<f64>,
     /// Nearest-rank percentiles of the trials' values; of few trials these are the largest.
     pub(in super::super) p95: f64,
     pub(in super::super) p99: f64,
-    /// Half the 95 % confidence interval of the mean, of the mean, in percent; absent with one trial.
+    /// Half the 95 % confidence interval of the mean, of the mean, in percent; absent where `cv` is.
     pub(in super::super) ci95_percent: Option<f64>,
     /// How much the last trial differs from the first along the fitted line, as a part of the mean, where
     /// that is more than chance.
@@ -44,24 +44,27 @@ impl Agreement {
         let mean = values.iter().sum::<f64>() / count;
         let variance =
             values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
-        let cv = if mean == 0.0 { 0.0 } else { variance.sqrt() / mean.abs() };
+        let is_spread = values.len() > 1;
+        let cv = (is_spread && mean != 0.0).then(|| variance.sqrt() / mean.abs());
         let median = median(values);
         let distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
         let trend = trend(values, mean);
         Self {
             median,
             mean,
-            mad: self::median(&distances),
+            mad: is_spread.then(|| self::median(&distances)),
             cv,
             p95: percentile(values, 95.0),
             p99: percentile(values, 99.0),
-            ci95_percent: student(values.len() - 1).map(|t| t * cv / count.sqrt() * 100.0),
+            ci95_percent: cv.zip(student(values.len() - 1)).map(|(cv, t)| t * cv / count.sqrt() * 100.0),
             trend,
-            verdict: match (values.len(), cv) {
-                (1, _) => "one trial: its spread is not known",
+            verdict: match values.len() as u32 {
+                ..FEWEST => "too few trials to tell",
                 _ if mean == 0.0 => "nothing was measured",
-                _ if trend.is_some() => "drift: each trial differs from the one before in the same direction",
-                (_, cv) if cv > NOISY_CV => "noise: differences below this spread mean nothing",
+                _ if trend.is_some() => "drift: the trials rise or fall along a line",
+                _ if cv.is_some_and(|cv| cv > NOISY_CV) => {
+                    "noise: differences below this spread mean nothing"
+                }
                 _ => "steady",
             },
             values: values.to_vec(),
@@ -140,8 +143,8 @@ mod tests {
     fn five_trials_by_hand() {
         // Mean 10, variance (4 + 1 + 0 + 1 + 4) / 4 = 2.5, t(4) = 2.776.
         let agreement = Agreement::of(&[8.0, 12.0, 10.0, 9.0, 11.0]);
-        assert_eq!((agreement.median, agreement.mean, agreement.mad), (10.0, 10.0, 1.0));
-        assert!((agreement.cv - 0.158_114).abs() < 1e-6);
+        assert_eq!((agreement.median, agreement.mean, agreement.mad), (10.0, 10.0, Some(1.0)));
+        assert!((agreement.cv.unwrap() - 0.158_114).abs() < 1e-6);
         let half = 2.776 * 0.158_114 / 5f64.sqrt() * 100.0;
         assert!((agreement.ci95_percent.unwrap() - half).abs() < 1e-3);
         assert!(agreement.verdict.starts_with("noise"));
@@ -155,8 +158,21 @@ mod tests {
         assert!(!Agreement::of(&[100.0, 100.1, 99.9]).is_tight(0.1));
         assert!(!Agreement::of(&[100.0, 100.0]).is_tight(2.0));
         assert!(!Agreement::of(&[100.0, 150.0, 50.0]).is_tight(2.0));
-        assert_eq!(Agreement::of(&[7.0]).ci95_percent, None);
-        assert_eq!(Agreement::of(&[0.0, 0.0, 0.0]).cv, 0.0);
+    }
+
+    /// Broken by: a spread of 0 where none is known, or a verdict on fewer trials than tell anything.
+    #[test]
+    fn what_is_not_known_is_absent() {
+        let spreads = |values: &[f64]| {
+            let Agreement { mad, cv, ci95_percent, verdict, .. } = Agreement::of(values);
+            (mad.is_some(), cv.is_some(), ci95_percent.is_some(), verdict)
+        };
+        let few = "too few trials to tell";
+        assert_eq!(spreads(&[7.0]), (false, false, false, few));
+        assert_eq!(spreads(&[7.0, 7.0]), (true, true, true, few));
+        assert_eq!(spreads(&[1.0, 9.0]), (true, true, true, few));
+        assert_eq!(spreads(&[7.0, 7.0, 7.0]), (true, true, true, "steady"));
+        assert_eq!(spreads(&[0.0; 3]), (true, false, false, "nothing was measured"));
     }
 
     /// Broken by: calling noise a trend, or a trend noise.
@@ -165,7 +181,10 @@ mod tests {
         let slower = Agreement::of(&[100.0, 95.5, 89.0, 86.0, 79.5]);
         // The fitted slope is -5.05 a trial, over four steps of a mean of 90.
         assert!((slower.trend.unwrap() + 5.05 * 4.0 / 90.0).abs() < 1e-9);
-        assert!(slower.verdict.starts_with("drift"));
+        assert_eq!(slower.verdict, "drift: the trials rise or fall along a line");
+        // The third is above the second: the line falls, not each step.
+        let uneven = Agreement::of(&[100.0, 90.0, 91.0, 80.0, 75.0, 70.0]);
+        assert!(uneven.trend.is_some_and(|change| change < 0.0), "{uneven:?}");
         assert!(slower.drift("tokens/s").unwrap().contains("tokens/s fell by 22 %"));
         let faster = Agreement::of(&[80.0, 90.0, 100.0, 110.0]);
         assert!(faster.drift("tokens/s").unwrap().contains("rose by 32 %"));

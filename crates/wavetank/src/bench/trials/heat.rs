@@ -74,8 +74,9 @@ impl Heating {
         }
         let times = self.before.cpu_throttled.zip(self.after.cpu_throttled);
         if let Some(times) = times.map(|(before, after)| after.saturating_sub(before)).filter(|&n| n > 0) {
+            let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
             warnings.push(format!(
-                "thermal throttling: the processor was slowed down {times} times during trial {trial}"
+                "thermal throttling: the processor was slowed down {times} during trial {trial}"
             ));
         }
         warnings

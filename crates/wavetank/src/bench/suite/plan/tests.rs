@@ -204,7 +204,31 @@ fn a_plan_is_read_as_it_was_written() {
     let plan = stand.plan(&without_gpu(), &all(&stand));
     let text = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<SuitePlan>(&text).unwrap(), plan);
-    let other = SuitePlan { wavetank_version: "0.0.1".to_owned(), ..plan };
-    let refusal = other.check_here().unwrap_err().to_string();
-    assert!(refusal.starts_with("begun by wavetank 0.0.1, this is "), "{refusal}");
+}
+
+/// Broken by: a time that leaves out the pauses between trials, or those between scenarios.
+#[test]
+fn pauses_take_time() {
+    let stand = Stand::new();
+    let of = |cooldown: f64| {
+        let args = SuiteArgs {
+            workloads: Some("cpu,storage,mlperf-stress-8b".into()),
+            cooldown: Some(cooldown),
+            ..stand.args()
+        };
+        stand.plan(&without_gpu(), &args)
+    };
+    // Two between the three trials of the submission, two between the scenarios.
+    assert_eq!(of(10.0).seconds() - of(0.0).seconds(), 40.0);
+    let folder = stand.folder.path().join("out");
+    let suite = crate::bench::suite::Suite::begin(of(10.0), &folder).unwrap();
+    assert_eq!(suite.to_run(), (3, of(10.0).seconds()), "the plan and the run say the same");
+}
+
+#[test]
+fn documents_are_at_least_one() {
+    let stand = Stand::new();
+    let none = SuiteArgs { enable_rag: true, rag_num_docs: Some(0), ..stand.args() };
+    let refusal = stand.try_plan(&without_gpu(), &none).unwrap_err().to_string();
+    assert!(refusal.contains("--rag-num-docs: must be from 1 to "), "{refusal}");
 }
