@@ -5,7 +5,7 @@ use wavetank_bench::Time;
 use wavetank_model::TierRole;
 
 use crate::bench::plan::BenchPlan;
-use crate::bench::submission::{SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission};
+use crate::bench::submission::{DRIVES, SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission};
 use crate::bench::trials::FEWEST;
 
 /// A window may be shorter than planned by this part: it ends with an operation, not on the instant.
@@ -90,7 +90,7 @@ fn trials(run: &Run) -> Result<String, String> {
 fn storage(run: &Run) -> Result<String, String> {
     let plan = &run.plan.run;
     let backend = plan.storage().map_or("none", |tier| tier.backend.as_str());
-    if !matches!(backend, "direct" | "buffered") {
+    if !DRIVES.contains(&backend) {
         return Err(format!("{backend} is no drive"));
     }
     if plan.time != Time::Wall {

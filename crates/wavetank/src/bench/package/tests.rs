@@ -68,8 +68,8 @@ fn a_quick_run_is_no_submission_and_a_whole_one_is() {
     let said = wrong(&path);
     assert_eq!(
         said[0],
-        "one of the submissions: nearest is mlperf-stress-8b, but the model is tiny-1b, not \
-        llama3.1-8b; 4 users, not 200"
+        "one of the submissions: nearest is mlperf-stress-8b, but `model.name` is \"tiny-1b\", not \
+        \"llama3.1-8b\"; `run.users` is 4, not 200"
     );
     assert!(said.contains(&"duration: 1 s, not 300".to_owned()), "{said:?}");
 
