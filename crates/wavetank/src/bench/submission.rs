@@ -153,10 +153,9 @@ fn bound(plan: &BenchPlan) -> Value {
     };
     free(String::new(), &FREE);
     free("/run".to_owned(), &FREE_OF_RUN);
-    free(
-        format!("/run/tiers/{}", storage.unwrap_or(0)),
-        if storage.is_some() { &FREE_OF_STORAGE } else { &[] },
-    );
+    if let Some(at) = storage {
+        free(format!("/run/tiers/{at}"), &FREE_OF_STORAGE);
+    }
     json
 }
 

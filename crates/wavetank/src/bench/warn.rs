@@ -18,15 +18,26 @@ const WORTH_COUNTING: u64 = 64 << 20;
 /// Everything there is to say about one run.
 pub(super) fn about(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Vec<String> {
     let mut warnings = about_numbers(plan, summary);
-    warnings.extend(outcome.notes.iter().cloned());
     warnings.extend(ended(&outcome.ended));
+    warnings.extend(lost(outcome.lost_events));
+    warnings.extend(about_run(plan, summary, outcome));
+    warnings
+}
+
+/// What is said where events were lost, if any were.
+pub(super) fn lost(events: u64) -> Option<String> {
+    (events > 0).then(|| format!("{events} events of the store were lost: its numbers are too small"))
+}
+
+/// What only who ran it knows.
+pub(super) fn about_run(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Vec<String> {
+    let mut warnings = outcome.notes.clone();
     warnings.extend(counting(plan, summary, outcome));
     let mut count = |number: u64, what: &str| {
         if number > 0 {
             warnings.push(format!("{number} {what}"));
         }
     };
-    count(outcome.lost_events, "events of the store were lost: its numbers are too small");
     count(outcome.unremoved, "copies could not be deleted and still take room");
     for (what, part) in [
         ("preconditioning", outcome.filled.preconditioned),
@@ -46,7 +57,7 @@ pub(super) fn about_numbers(plan: &BenchPlan, summary: &StorageSummary) -> Vec<S
     for (number, what) in [
         (summary.requests.turned_away(), "requests found the queue full; see --queue-limit"),
         (all.refused, "entries found no room in any tier"),
-        (all.failed_reads + all.failed_writes, "operations failed"),
+        (all.failed_reads.saturating_add(all.failed_writes), "operations failed"),
     ] {
         if number > 0 {
             warnings.push(format!("{number} {what}"));
