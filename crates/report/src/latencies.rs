@@ -11,6 +11,8 @@ use crate::statistics::{rank, ratio};
 
 /// Percentiles are exact up to this many values.
 pub const EXACT_LIMIT: usize = 1_000_000;
+/// No run has more: as many ranks as there may be can be added up.
+const MOST: u64 = 1 << 40;
 /// Digits of a bucket.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
@@ -228,7 +230,7 @@ impl TryFrom<Packed> for Spread {
             Packed::Steps(steps) => steps,
             Packed::Buckets(buckets) => {
                 let mut counts = buckets.buckets.iter().map(|&(_, count)| count);
-                let total = counts.try_fold(0u64, u64::checked_add);
+                let total = counts.try_fold(0u64, u64::checked_add).filter(|total| *total <= MOST);
                 return total.map(|_| buckets.spread()).ok_or("buckets with too many latencies");
             }
         };
@@ -287,7 +289,7 @@ impl Buckets {
         let at = |percent| {
             let (rank, mut before) = (rank(self.count(), percent), 0);
             let found = self.buckets.iter().find(|(_, count)| {
-                before += count;
+                before = count.saturating_add(before);
                 before > rank
             });
             found.map_or(0, |&(value, _)| value.min(self.max_ns))

@@ -14,6 +14,11 @@ pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
+/// All of them, or the largest number there is: counts are also read from files, which may say anything.
+pub(crate) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// What a report says about a distribution; all zero when there is nothing in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Distribution {

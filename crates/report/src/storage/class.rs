@@ -48,14 +48,14 @@ impl ClassSummary {
 
     /// Whether the class had any request.
     pub fn has_requests(&self) -> bool {
-        self.arrived + self.turned_away + self.unfinished + self.served() > 0
+        [self.arrived, self.turned_away, self.unfinished, self.served()].iter().any(|&count| count > 0)
     }
 
     /// The part of the requests that kept the promise: those turned away did not. Zero when no request came
     /// to an end.
     pub fn compliance(&self) -> f64 {
         let kept = self.served().saturating_sub(self.violations);
-        ratio(kept as f64, (self.served() + self.turned_away) as f64)
+        ratio(kept as f64, self.served().saturating_add(self.turned_away) as f64)
     }
 
     /// Whether enough of them did.

@@ -1,7 +1,7 @@
 //! Whether the storage was as fast at the end of the window as at its beginning.
 
 use super::{Clock, Second, StorageSummary};
-use crate::statistics::ratio;
+use crate::statistics::{ratio, sum};
 
 /// Fewer whole seconds say nothing …
 const LEAST_SECONDS: usize = 6;
@@ -59,12 +59,12 @@ impl StorageSummary {
         }
         let third = whole.len() / 3;
         let thirds = [&whole[..third], &whole[third..whole.len() - third], &whole[whole.len() - third..]];
-        let operations = |third: &[Second]| third.iter().map(|second| second.storage_operations).sum::<u64>();
+        let operations = |third: &[Second]| sum(third.iter().map(|second| second.storage_operations));
         if thirds.into_iter().any(|third| operations(third) < LEAST_OPERATIONS) {
             return None;
         }
         let rate = |third: &[Second]| {
-            let bytes: u64 = third.iter().map(Second::storage_bytes).sum();
+            let bytes = sum(third.iter().map(Second::storage_bytes));
             ratio(bytes as f64, third.len() as f64 * step.as_seconds())
         };
         let drift = Drift { first: rate(thirds[0]), last: rate(thirds[2]) };

@@ -32,12 +32,22 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// The first place where two values differ, by its keys, and what each has there.
-pub fn difference(first: &Value, other: &Value) -> Option<(String, Value, Value)> {
+/// A place where two values differ, by its keys, and what each has there.
+pub type Difference = (String, Value, Value);
+
+/// The first place where two values differ.
+pub fn difference(first: &Value, other: &Value) -> Option<Difference> {
+    differences(first, other).into_iter().next()
+}
+
+/// Every place where two values differ.
+pub fn differences(first: &Value, other: &Value) -> Vec<Difference> {
     let inside = |key: String, first: &Value, other: &Value| {
-        let (rest, first, other) = difference(first, other)?;
-        let path = if rest.is_empty() { key } else { format!("{key}.{rest}") };
-        Some((path, first, other))
+        let within = move |(rest, first, other): Difference| {
+            let path = if rest.is_empty() { key.clone() } else { format!("{key}.{rest}") };
+            (path, first, other)
+        };
+        differences(first, other).into_iter().map(within)
     };
     match (first, other) {
         (Value::Object(a), Value::Object(b)) => {
@@ -45,12 +55,14 @@ pub fn difference(first: &Value, other: &Value) -> Option<(String, Value, Value)
             let value = |keys: &serde_json::Map<String, Value>, key: &str| {
                 keys.get(key).cloned().unwrap_or(Value::Null)
             };
-            a.keys().chain(more).find_map(|key| inside(key.clone(), &value(a, key), &value(b, key)))
+            let keys = a.keys().chain(more);
+            keys.flat_map(|key| inside(key.clone(), &value(a, key), &value(b, key))).collect()
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            a.iter().zip(b).enumerate().find_map(|(at, (a, b))| inside(at.to_string(), a, b))
+            a.iter().zip(b).enumerate().flat_map(|(at, (a, b))| inside(at.to_string(), a, b)).collect()
         }
-        (a, b) => (a != b).then(|| (String::new(), a.clone(), b.clone())),
+        (a, b) if a == b => Vec::new(),
+        (a, b) => vec![(String::new(), a.clone(), b.clone())],
     }
 }
 

@@ -19,7 +19,7 @@ pub use self::assessment::{Assessment, Criteria, Criterion, Profile};
 pub use self::bottleneck::{Bottleneck, Part};
 pub use self::class::{ClassSummary, TailTarget};
 pub use self::drift::Drift;
-pub use self::merge::{Mismatch, difference};
+pub use self::merge::{Difference, Mismatch, difference, differences};
 pub use self::metric::{Metric, MetricName, Standing};
 pub use self::setting::{ClassTarget, Clock, Setting};
 pub use self::size::{SizeClass, SizeSummary};

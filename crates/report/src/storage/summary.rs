@@ -5,7 +5,7 @@ use wavetank_model::{Nanos, Operation, TierRole};
 
 use super::{ClassSummary, GIB, Setting, SizeSummary};
 use crate::Spread;
-use crate::statistics::ratio;
+use crate::statistics::{ratio, sum};
 
 /// All numbers of one run, or of several that ran at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,12 +92,12 @@ impl RequestsSummary {
 
     /// Requests that found the queue full.
     pub fn turned_away(&self) -> u64 {
-        self.classes.iter().map(|class| class.turned_away).sum()
+        sum(self.classes.iter().map(|class| class.turned_away))
     }
 
     /// Requests that had come by the end of the window and were neither served nor turned away.
     pub fn unfinished(&self) -> u64 {
-        self.classes.iter().map(|class| class.unfinished).sum()
+        sum(self.classes.iter().map(|class| class.unfinished))
     }
 }
 
@@ -164,7 +164,7 @@ pub struct ReasonCounts {
 impl ReasonCounts {
     /// Entries asked for.
     pub fn lookups(&self) -> u64 {
-        self.hits + self.misses + self.failed_reads
+        sum([self.hits, self.misses, self.failed_reads])
     }
 
     /// The part of them that was read.
@@ -303,13 +303,13 @@ impl Traffic {
             Operation::Read => (&mut self.reads, &mut self.read_bytes),
             Operation::Write => (&mut self.writes, &mut self.written_bytes),
         };
-        *entries += 1;
-        *sum += bytes;
+        *entries = entries.saturating_add(1);
+        *sum = sum.saturating_add(bytes);
     }
 
     /// Bytes both ways.
     pub fn bytes(&self) -> u64 {
-        self.read_bytes + self.written_bytes
+        self.read_bytes.saturating_add(self.written_bytes)
     }
 }
 
@@ -361,17 +361,17 @@ pub struct Second {
 impl Second {
     /// Bytes in and out of the storage tier.
     pub fn storage_bytes(&self) -> u64 {
-        self.storage_read_bytes + self.storage_written_bytes
+        self.storage_read_bytes.saturating_add(self.storage_written_bytes)
     }
 
     /// Both together.
     pub fn merged(&self, other: &Self) -> Self {
         Self {
-            storage_operations: self.storage_operations + other.storage_operations,
-            storage_read_bytes: self.storage_read_bytes + other.storage_read_bytes,
-            storage_written_bytes: self.storage_written_bytes + other.storage_written_bytes,
-            tokens: self.tokens + other.tokens,
-            requests: self.requests + other.requests,
+            storage_operations: self.storage_operations.saturating_add(other.storage_operations),
+            storage_read_bytes: self.storage_read_bytes.saturating_add(other.storage_read_bytes),
+            storage_written_bytes: self.storage_written_bytes.saturating_add(other.storage_written_bytes),
+            tokens: self.tokens.saturating_add(other.tokens),
+            requests: self.requests.saturating_add(other.requests),
             end_to_end_p95: self.end_to_end_p95.max(other.end_to_end_p95),
         }
     }
@@ -444,9 +444,11 @@ impl StorageSummary {
     /// for it.
     pub fn own_entries(&self) -> (u64, u64) {
         let ReasonCounts { stored, existed, stored_bytes, existed_bytes, .. } = self.touches.prefill;
-        if stored + existed > 0 {
-            return (stored + existed, stored_bytes + existed_bytes);
+        let entries = stored.saturating_add(existed);
+        if entries > 0 {
+            return (entries, stored_bytes.saturating_add(existed_bytes));
         }
-        (self.requests.decode.count(), self.requests.context_tokens * self.setting.bytes_per_token)
+        let bytes = self.requests.context_tokens.saturating_mul(self.setting.bytes_per_token);
+        (self.requests.decode.count(), bytes)
     }
 }

@@ -34,15 +34,18 @@ pub(super) fn aligned(parts: &[StorageSummary], window: &Window, clock: Clock) -
 fn spread_out(row: &Second, time: std::ops::Range<u64>, step: u64, rows: &mut [Second]) {
     let last = (time.end - 1) / step;
     let mut left = *row;
-    for index in time.start / step..=last {
+    for index in time.start / step..=last.min(rows.len() as u64) {
         let here = if index == last {
             left
         } else {
-            let boundary = (index + 1) * step;
+            let boundary = (index + 1).saturating_mul(step);
             left.share(boundary - time.start.max(index * step), time.end - time.start.max(index * step))
         };
         left = left.without(&here);
-        rows[index as usize] = rows[index as usize].merged(&here);
+        // A file may say that a run ended after the end of time.
+        if let Some(row) = rows.get_mut(index as usize) {
+            *row = row.merged(&here);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a reader of a run should know before using its numbers.
 
 use super::{GIB, StorageSummary};
-use crate::statistics::ratio;
+use crate::statistics::{ratio, sum};
 use wavetank_model::TierRole;
 
 /// With less of the bytes from storage, a run says little about it.
@@ -11,7 +11,7 @@ impl StorageSummary {
     /// What a reader of this run should know before using its numbers.
     pub fn warnings(&self) -> Vec<String> {
         let drift = self.drift().map(|drift| drift.sentence());
-        let failures: u64 = self.tiers.iter().map(|tier| tier.failures).sum();
+        let failures = sum(self.tiers.iter().map(|tier| tier.failures));
         let failed = (failures > 0).then(|| format!("devices failed {failures} times; see tiers[].failures"));
         let nothing = (self.requests.completed() == 0)
             .then(|| "no request ended inside the window: let it run longer, or ask for less".to_owned());

@@ -178,3 +178,63 @@ fn runs_of_different_settings_are_not_added_up() {
     };
     assert_eq!(error, expected);
 }
+
+/// Every whole number of `json` as large as they come.
+fn largest(json: &mut Value) {
+    match json {
+        Value::Number(number) if number.is_u64() => *json = json!(u64::MAX),
+        Value::Array(items) => items.iter_mut().for_each(largest),
+        Value::Object(keys) => keys.values_mut().for_each(largest),
+        _ => {}
+    }
+}
+
+/// Broken by: a sum that does not saturate (tests panic on it, a release would wrap), or a row of the timeline
+/// beyond its end.
+#[test]
+fn absurd_counts_are_added_up_without_a_panic() {
+    let run = collect(&setting(), window(10, &rich()));
+    let mut absurd = serde_json::to_value(&run).expect("plain data");
+    let setting = absurd["setting"].take();
+    for key in absurd.as_object().expect("an object").keys().cloned().collect::<Vec<_>>() {
+        let mut one = absurd.clone();
+        one["setting"] = setting.clone();
+        largest(&mut one[key.as_str()]);
+        if key == "setting" {
+            one["setting"] = setting.clone();
+        }
+        let one: StorageSummary = serde_json::from_value(one).expect("numbers of the same kind");
+        let merged = StorageSummary::merged(vec![one.clone(), run.clone(), one]).expect("the same settings");
+        let _ = (report_of(&merged), merged.assessment(), merged.bottleneck(), merged.warnings());
+        assert!(table("absurd", &merged, &[]).contains("Requests: "), "{key}");
+    }
+    let mut all = absurd;
+    largest(&mut all);
+    all["setting"] = setting;
+    let all: StorageSummary = serde_json::from_value(all).expect("numbers of the same kind");
+    let merged = StorageSummary::merged(vec![all.clone(), all]).expect("the same settings");
+    assert_eq!(merged.touches.all().lookups(), u64::MAX);
+    let _ = (report_of(&merged), table("absurd", &merged, &[]), merged.warnings());
+}
+
+/// Broken by: a rate over the union of the windows, or one that looks like it.
+#[test]
+fn rates_of_ranks_are_said_to_be_added_up() {
+    let mut late = collect(&setting(), window(10, &rich()));
+    late.window.began = Nanos(20_000_000_000);
+    let merged = StorageSummary::merged(vec![collect(&setting(), window(10, &rich())), late]).expect("same");
+    let text = table("two", &merged, &[]);
+    assert!(text.contains("Requests: 80 served in 30.00 s (8.00/s, the ranks' own added up), "), "{text}");
+}
+
+/// Broken by: buckets that say there were more latencies than can be counted.
+#[test]
+fn buckets_with_too_many_latencies_are_refused() {
+    let mut run = serde_json::to_value(collect(&setting(), window(10, &rich()))).expect("plain data");
+    let buckets = |count: u64| json!({ "buckets": { "buckets": [[7, count]], "sum_ns": 7, "max_ns": 7 } });
+    run["host_memory"] = buckets(1 << 40);
+    assert!(serde_json::from_value::<StorageSummary>(run.clone()).is_ok());
+    run["host_memory"] = buckets((1 << 40) + 1);
+    let error = serde_json::from_value::<StorageSummary>(run).expect_err("too many").to_string();
+    assert!(error.contains("too many latencies"), "{error}");
+}

@@ -2,18 +2,17 @@
 
 use serde_json::{Map, Value, json};
 use wavetank_bench::{Action, Ended, Harness, Outcome, ScaleStep};
-use wavetank_model::TierRole;
+use wavetank_report::StorageSummary;
 use wavetank_report::render::storage as render;
-use wavetank_report::storage::{LaneSummary, MetricName, TierSummary};
-use wavetank_report::{Spread, StorageSummary};
 
+use super::compared::Compared;
 use super::dataset::Dataset;
 use super::fio::{Distilled, check_fio_job};
 use super::plan::BenchPlan;
 use super::run::{Trial, Trials};
 use super::share::Share;
 use super::validation::Validation;
-use super::{trials, warn};
+use super::warn;
 
 /// The version of the report's layout.
 pub(super) const SCHEMA_VERSION: u32 = 1;
@@ -44,31 +43,6 @@ impl Benched {
     }
 }
 
-/// A number of one trial: its key, and where it comes from.
-pub(super) type Number = (&'static str, fn(&StorageSummary) -> f64);
-
-/// What trials are compared by besides their primary metric.
-pub(super) const NUMBERS: &[Number] = &[
-    ("avg_throughput_tokens_per_sec", |run| run.metric(MetricName::WallClock).value),
-    ("tier_storage_read_bandwidth_gbps", |run| run.bandwidth(TierRole::Storage).read_gbps),
-    ("tier_storage_write_bandwidth_gbps", |run| run.bandwidth(TierRole::Storage).write_gbps),
-    ("end_to_end_p95_ms", |run| run.requests.end_to_end.p95),
-    ("end_to_end_p99_ms", |run| run.requests.end_to_end.p99),
-    ("storage_read_device_p95_ms", |run| storage(run).map_or(0.0, |tier| tier.reads.device.p95)),
-    ("storage_read_device_p99_ms", |run| storage(run).map_or(0.0, |tier| tier.reads.device.p99)),
-    ("storage_write_device_p95_ms", |run| storage(run).map_or(0.0, |tier| tier.writes.device.p95)),
-    ("storage_write_device_p99_ms", |run| storage(run).map_or(0.0, |tier| tier.writes.device.p99)),
-];
-
-fn storage(run: &StorageSummary) -> Option<&TierSummary> {
-    run.tier(TierRole::Storage)
-}
-
-/// The time at the device of the storage tier.
-fn lane(run: &StorageSummary, which: fn(&TierSummary) -> &LaneSummary) -> Spread {
-    storage(run).map(|tier| which(tier).device.clone()).unwrap_or_default()
-}
-
 /// Everything a report is made of.
 pub(super) struct Finished<'a> {
     pub(super) plan: &'a BenchPlan,
@@ -92,7 +66,7 @@ impl Finished<'_> {
         let mut warnings = self.warnings(chosen);
         warnings.extend(self.warnings_of_trials(chosen));
         let mut report = self.json(chosen, &warnings);
-        report.insert("trials".to_owned(), self.trials_json(chosen));
+        report.insert("trials".to_owned(), self.trials_json());
         let share = self.plan.rank.map(|rank| Share::of(rank, self.plan, &self.trials));
         report.extend(share.map(|share| ("rank".to_owned(), json!(share))));
         let alone = |at: usize| {
@@ -131,25 +105,8 @@ impl Finished<'_> {
         }
         let others = all.iter().enumerate().filter(|(number, _)| *number != chosen);
         warnings.extend(others.flat_map(|(number, trial)| trial.heating.warnings(number + 1)));
-        let metric = all[chosen].summary.primary_metric().name.title();
-        warnings.extend(self.trials.primary().drift(metric));
-        let few = all.len() > 1 || self.plan.trials.most > 1;
-        if few && (self.trials.whole().len() as u32) < trials::FEWEST {
-            warnings.extend(self.advice());
-        }
-        if let Some(percent) = self.plan.trials.until_ci_percent
-            && !self.trials.primary().is_tight(percent)
-            && all.len() as u32 == self.plan.trials.most
-        {
-            let most = self.plan.trials.most;
-            warnings
-                .push(format!("after {most} trials they do not agree within {percent} %: see --trials-max"));
-        }
+        warnings.extend(self.compared().warnings());
         warnings
-    }
-
-    fn advice(&self) -> Option<String> {
-        trials::advice(self.trials.whole().len() as u32, self.plan.run.users)
     }
 
     fn json(&self, chosen: usize, warnings: &[String]) -> Map<String, Value> {
@@ -191,52 +148,22 @@ impl Finished<'_> {
         report
     }
 
-    /// Latencies of all trials that are compared, as if they were one run.
-    fn pooled(&self) -> Value {
-        let union = |spread: fn(&StorageSummary) -> Spread| {
-            let spreads: Vec<Spread> =
-                self.trials.whole().iter().map(|trial| spread(&trial.summary)).collect();
-            let all = Spread::merged(&spreads);
-            let mut keys: Map<String, Value> =
-                all.percentiles().into_iter().map(|(name, ms)| (name.to_owned(), json!(ms))).collect();
-            keys.insert("mean".to_owned(), json!(all.mean));
-            keys.insert("samples".to_owned(), json!(all.count()));
-            keys
-        };
-        json!({
-            "end_to_end": union(|run| run.requests.end_to_end.clone()),
-            "storage_io": union(|run| run.requests.storage.clone()),
-            "storage_read_device": union(|run| lane(run, |tier| &tier.reads)),
-            "storage_write_device": union(|run| lane(run, |tier| &tier.writes)),
-        })
-    }
-
-    fn trials_json(&self, chosen: usize) -> Value {
+    fn trials_json(&self) -> Value {
         let row = |trial: &Trial| {
-            let mut row: Map<String, Value> = NUMBERS
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), json!(value(&trial.summary))))
-                .collect();
-            row.insert("primary_metric".to_owned(), json!(trial.summary.primary_metric().value));
-            row.insert("requests_completed".to_owned(), json!(trial.summary.requests.completed()));
-            row.insert("heat".to_owned(), json!(trial.heating));
-            row.insert("page_cache".to_owned(), page_cache(trial.page_cache.as_ref()));
-            row.insert("ended".to_owned(), ended(&trial.outcome.ended).0);
+            let row = json!({
+                "heat": trial.heating,
+                "page_cache": page_cache(trial.page_cache.as_ref()),
+                "ended": ended(&trial.outcome.ended).0,
+            });
+            let Value::Object(row) = row else { unreachable!("the literal is an object") };
             row
         };
-        let numbers = NUMBERS.iter().map(|(key, value)| (*key, self.trials.agreement(value)));
-        json!({
-            "asked_for": self.plan.trials.most,
-            "run": self.trials.all.len(),
-            "compared": self.trials.whole().len(),
-            "reported": chosen + 1,
-            "metric": self.trials.all[chosen].summary.primary_metric().name.key(),
-            "agreement": self.trials.primary(),
-            "agreement_by_number": numbers.collect::<std::collections::BTreeMap<_, _>>(),
-            "pooled_latency_ms": self.pooled(),
-            "advice": self.advice(),
-            "trials": self.trials.all.iter().map(row).collect::<Vec<_>>(),
-        })
+        self.compared().json(self.trials.all.iter().map(row))
+    }
+
+    fn compared(&self) -> Compared<'_> {
+        let trials = self.trials.all.iter();
+        Compared::of(self.plan, trials.map(|trial| (&trial.summary, !ended(&trial.outcome.ended).1)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use wavetank_model::Result;
+use wavetank_model::{Error, Result};
 use wavetank_store::backends::{DeviceMemory, device_memory};
 
 use super::rank::{self, Variable};
@@ -24,6 +24,12 @@ impl Machine {
     pub(super) fn here() -> Self {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         Self { cores, memory_bytes: memory_bytes(), gpu: device_memory, variable: rank::variable }
+    }
+
+    /// One that nothing is known of, for what of a plan does not follow from a machine.
+    pub(super) fn any() -> Self {
+        let gpu = |_| Err(Error::unsupported("no GPU is looked for"));
+        Self { cores: 1, memory_bytes: None, gpu, variable: |_| None }
     }
 }
 

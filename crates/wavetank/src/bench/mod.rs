@@ -8,6 +8,7 @@
 mod args;
 mod block_layer;
 mod check;
+mod compared;
 mod config;
 mod dataset;
 mod draft;
@@ -31,6 +32,7 @@ mod sheet;
 mod stamp;
 mod submission;
 pub mod suite;
+mod system;
 #[cfg(test)]
 mod testing;
 mod tiers;

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wavetank_model::{Error, Result};
 use wavetank_report::storage::{Criteria, Profile};
+use wavetank_store::backend::Location;
+use wavetank_store::backends;
 
 use super::args::{BenchArgs, GenerationMode, Tokenizer};
 use super::check;
@@ -115,10 +117,16 @@ impl BenchPlan {
         self.run.tiers.iter().any(|tier| tier.options.get("moves").is_none_or(|moves| moves != "no"))
     }
 
-    /// Where entries are stored; the folder for temporary files where one is made for the run.
-    pub fn directory(&self) -> PathBuf {
-        let location = self.run.storage().map(|tier| PathBuf::from(&tier.location));
-        location.filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir)
+    /// The directory that entries are stored in, which may not be there any more: the folder for temporary
+    /// files where one is made for the run, and none where storage is something else.
+    pub(super) fn directory(&self) -> Option<PathBuf> {
+        if self.temporary_cache {
+            return Some(std::env::temp_dir());
+        }
+        let storage = self.run.storage()?;
+        let entry = backends::backend(&storage.backend).ok()?;
+        let is_placed = entry.caps.location == Location::Directory && !storage.location.is_empty();
+        is_placed.then(|| PathBuf::from(&storage.location))
     }
 
     /// Reads a plan, or the plan inside a report.

@@ -43,6 +43,9 @@ pub enum Teller {
     Slurm,
 }
 
+/// More ranks than this are a slip: no system starts as many.
+pub(super) const MOST_RANKS: u32 = 1_000_000;
+
 /// The environment of a process started by a launcher.
 struct Launcher {
     teller: Teller,
@@ -81,6 +84,9 @@ pub(super) fn variable(name: &str) -> Option<String> {
 /// Which rank this process is: as typed, or as its launcher told it; none where it is alone.
 pub(super) fn find(args: &BenchArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Rank>> {
     let told_by = Teller::Flags;
+    if let Some(of) = args.ranks.filter(|of| *of > MOST_RANKS) {
+        return Err(Error::usage(format!("must be {MOST_RANKS} at most, not {of}")).at("--ranks"));
+    }
     match (args.rank, args.ranks) {
         (None, None) => told(variable),
         (Some(0) | None, Some(1)) => Ok(None),
@@ -283,6 +289,10 @@ mod tests {
         let error = |args: &BenchArgs, environment: &[(&str, &str)]| {
             found(args, environment).unwrap_err().to_string().lines().next().unwrap_or_default().to_owned()
         };
+        assert_eq!(
+            error(&typed(Some(1), Some(2_000_000)), &[]),
+            "--ranks: must be 1000000 at most, not 2000000"
+        );
         assert_eq!(error(&typed(Some(1), None), &[]), "--rank: needs --ranks, how many there are");
         assert_eq!(error(&typed(None, Some(2)), &[]), "--ranks: needs --rank, from 0 on");
         assert_eq!(error(&typed(Some(2), Some(2)), &[]), "--rank: must be below --ranks, which is 2, not 2");

@@ -9,6 +9,7 @@ use super::finished::ended;
 use super::plan::BenchPlan;
 use super::rank::{self, Rank};
 use super::run::{Trial, Trials};
+use super::suite::Hardware;
 use super::warn;
 
 /// The `rank` key of a report.
@@ -21,6 +22,8 @@ pub(super) struct Share {
     pub(super) host: String,
     /// With what.
     pub(super) seed: u64,
+    /// On which machine; absent where it could not be looked at.
+    pub(super) hardware: Option<Hardware>,
     /// When, by Unix time in seconds; of the trial that this rank reports itself.
     pub(super) window: Span,
     /// What became of each trial.
@@ -34,8 +37,12 @@ impl Share {
             rank,
             host: rank::host(),
             seed: plan.seed(),
+            hardware: Hardware::of(plan).ok(),
             window: Span::of(&trials.all[trials.reported()].summary),
-            trials: trials.all.iter().map(|trial| SharedTrial::of(plan, trial)).collect(),
+            trials: (1..)
+                .zip(&trials.all)
+                .map(|(number, trial)| SharedTrial::of(plan, number, trial))
+                .collect(),
         }
     }
 }
@@ -69,13 +76,17 @@ pub(super) struct SharedTrial {
     pub(super) run_seconds: f64,
     /// Processor time meanwhile.
     pub(super) cpu_seconds: f64,
+    /// What to know about it that its numbers do not say.
+    pub(super) warnings: Vec<String>,
     /// Its numbers.
     pub(super) summary: StorageSummary,
 }
 
 impl SharedTrial {
-    fn of(plan: &BenchPlan, trial: &Trial) -> Self {
+    fn of(plan: &BenchPlan, number: usize, trial: &Trial) -> Self {
         let Trial { summary, outcome, .. } = trial;
+        let mut warnings = warn::about_run(plan, summary, outcome);
+        warnings.extend(trial.heating.warnings(number));
         let (ended, partial) = ended(&outcome.ended);
         Self {
             ended,
@@ -84,6 +95,7 @@ impl SharedTrial {
             lost_events: outcome.lost_events,
             run_seconds: outcome.wall_seconds,
             cpu_seconds: outcome.cpu_seconds,
+            warnings,
             summary: summary.clone(),
         }
     }

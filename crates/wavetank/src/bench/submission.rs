@@ -1,10 +1,12 @@
 //! The runs that a submission to MLPerf Storage is made of, and what holds for all of them (product text,
 //! "MLPerf v3.0 Submission Guidelines"; spec/kv-bench.md 17).
 
-use wavetank_bench::Feed;
+use serde_json::Value;
 use wavetank_model::TierRole;
+use wavetank_report::storage::{Difference, differences};
 
 use super::args::{BenchArgs, GenerationMode};
+use super::machine::Machine;
 use super::plan::BenchPlan;
 use super::trials::TrialCount;
 
@@ -80,57 +82,176 @@ impl Submission {
         }
     }
 
-    /// The one that `plan` is meant to be: that with the fewest differences, if its load is the same.
+    /// The one that `plan` is: nothing but what is free differs.
     pub(super) fn of(plan: &BenchPlan) -> Option<&'static Self> {
         SUBMISSIONS.iter().find(|one| one.differences(plan).is_empty())
     }
 
-    /// What of `plan` is not as it has to be, one by one.
+    /// What of `plan` is not as it has to be, one by one: everything counts that is not free, so that a new
+    /// flag cannot change the load unseen.
     pub(super) fn differences(&self, plan: &BenchPlan) -> Vec<String> {
-        let run = &plan.run;
-        let has_gpu = run.tiers.iter().any(|tier| tier.role == TierRole::Gpu);
-        let allocs = run.max_concurrent_allocs.unwrap_or(0);
-        let mut found = Vec::new();
-        let mut must = |is: bool, what: String| {
-            if !is {
-                found.push(what);
-            }
+        let args = BenchArgs { storage_capacity_gb: Some(1.0), ..self.args() };
+        let own = BenchPlan::on(&Machine::any(), &args).expect("a submission can be planned");
+        let same_model = own.model.name == plan.model.name;
+        let follows = |field: &str| field.starts_with("model.") || FROM_MODEL.contains(&field);
+        let told = |(field, must, is): Difference| {
+            let is_told = same_model || field == "model.name" || !follows(&field);
+            is_told.then(|| format!("`{field}` is {is}, not {must}"))
         };
-        must(plan.model.name == self.model, format!("the model is {}, not {}", plan.model.name, self.model));
-        must(plan.model.tensor_parallel == 1, "entries are split over GPUs".to_owned());
-        must(run.users == self.users, format!("{} users, not {}", run.users, self.users));
-        must(!has_gpu, "there is a GPU tier".to_owned());
-        let (cpu, asked) = (plan.cpu_mem_gb, f64::from(self.cpu_mem_gb));
-        must(cpu == asked, format!("{cpu} GiB of main memory, not {asked}"));
-        let asked = self.max_concurrent_allocs;
-        must(allocs == asked, format!("{allocs} entries written at a time, not {asked}"));
-        let mode = plan.generation_mode;
-        must(mode == GenerationMode::None, format!("generation takes time: {mode:?}").to_lowercase());
-        must(matches!(run.feed, Feed::Users(_)), "the load is a recording".to_owned());
-        must(run.max_requests.is_none(), "it ends after a number of requests".to_owned());
-        found
+        differences(&bound(&own), &bound(plan)).into_iter().filter_map(told).collect()
     }
+}
+
+/// What follows from a model; where the model is another one, that says enough.
+const FROM_MODEL: [&str; 3] =
+    ["run.bytes_per_token", "run.habits.documents.tokens_range.0", "run.habits.documents.tokens_range.1"];
+
+/// What is free in a submission: where entries are, how the drive is driven and prepared, what is judged and
+/// said. The seed, the duration and the trials have rules of their own.
+const FREE: [&str; 9] = [
+    "criteria",
+    "profile",
+    "rank",
+    "storage_capacity_gb",
+    "strict",
+    "temporary_cache",
+    "trials",
+    "validation_trace",
+    "warnings",
+];
+/// The same of the run.
+const FREE_OF_RUN: [&str; 9] = [
+    "duration",
+    "io_depth",
+    "io_threads",
+    "keep_cache",
+    "precondition_bytes",
+    "precondition_depth",
+    "seed",
+    "verify",
+    "warmup",
+];
+/// The same of the storage tier; its backend is free as long as it is a drive's.
+const FREE_OF_STORAGE: [&str; 2] = ["capacity_bytes", "location"];
+/// Backends on a drive.
+pub(super) const DRIVES: [&str; 2] = ["direct", "buffered"];
+
+/// What of a plan is bound.
+fn bound(plan: &BenchPlan) -> Value {
+    let mut plan = plan.clone();
+    for tier in plan.run.tiers.iter_mut().filter(|tier| tier.role == TierRole::Storage) {
+        if DRIVES.contains(&tier.backend.as_str()) {
+            DRIVES[0].clone_into(&mut tier.backend);
+        }
+        tier.options.remove("durable");
+    }
+    let storage = plan.run.tiers.iter().position(|tier| tier.role == TierRole::Storage);
+    let mut json = serde_json::to_value(plan).expect("plain data");
+    let mut free = |place: String, fields: &[&str]| {
+        let object = json.pointer_mut(&place).and_then(Value::as_object_mut);
+        object.into_iter().for_each(|object| object.retain(|field, _| !fields.contains(&field.as_str())));
+    };
+    free(String::new(), &FREE);
+    free("/run".to_owned(), &FREE_OF_RUN);
+    if let Some(at) = storage {
+        free(format!("/run/tiers/{at}"), &FREE_OF_STORAGE);
+    }
+    json
 }
 
 #[cfg(test)]
 mod tests {
+    use wavetank_bench::Load;
+    use wavetank_cache::Promotion;
+
+    use super::super::args::ReadPolicy;
     use super::*;
     use crate::bench::testing::without_gpu;
+
+    fn planned(args: &BenchArgs) -> BenchPlan {
+        BenchPlan::on(&without_gpu(), args).unwrap()
+    }
 
     /// Broken by: a submission whose own plan is not accepted, or one that is accepted as another.
     #[test]
     fn each_submission_is_itself_and_no_other() {
         for one in &SUBMISSIONS {
-            let plan = BenchPlan::on(&without_gpu(), &one.args()).unwrap();
-            assert_eq!(Submission::of(&plan), Some(one));
+            assert_eq!(Submission::of(&planned(&one.args())), Some(one));
             for other in SUBMISSIONS.iter().filter(|other| other.name != one.name) {
-                assert!(!other.differences(&plan).is_empty(), "{} is {}", one.name, other.name);
+                let said = other.differences(&planned(&one.args()));
+                assert!(!said.is_empty(), "{} is {}", one.name, other.name);
             }
             let more = BenchArgs { num_users: Some(one.users + 1), max_requests: Some(9), ..one.args() };
-            let plan = BenchPlan::on(&without_gpu(), &more).unwrap();
-            let said = one.differences(&plan);
-            assert_eq!(said.len(), 2, "{said:?}");
-            assert_eq!(Submission::of(&plan), None);
+            let said = one.differences(&planned(&more));
+            let users = format!("`run.users` is {}, not {}", one.users + 1, one.users);
+            assert_eq!(said, ["`run.max_requests` is 9, not null".to_owned(), users]);
+            assert_eq!(Submission::of(&planned(&more)), None);
+        }
+        let small = BenchArgs { model: Some("tiny-1b".to_owned()), ..SUBMISSIONS[0].args() };
+        let said = SUBMISSIONS[0].differences(&planned(&small));
+        assert_eq!(said, ["`model.name` is \"tiny-1b\", not \"llama3.1-8b\""], "what follows is not said");
+    }
+
+    /// Broken by: a field that is compared although a submitter may choose it.
+    #[test]
+    fn what_is_free_may_be_chosen() {
+        let folder = tempfile::tempdir().unwrap();
+        let chosen = BenchArgs {
+            cache_dir: Some(folder.path().to_owned()),
+            storage_capacity_gb: Some(3.0),
+            backend: Some("buffered".to_owned()),
+            durable: true,
+            verify: true,
+            keep_cache: true,
+            io_threads: Some(3),
+            io_depth: Some(7),
+            warmup: Some(1.0),
+            duration: Some(400.0),
+            precondition: true,
+            precondition_size_gb: Some(1.0),
+            precondition_threads: Some(2),
+            performance_profile: Some(wavetank_report::storage::Profile::Throughput),
+            pass_hit_rate: Some(0.1),
+            trials: Some(TrialCount::Number(5)),
+            cooldown: Some(3.0),
+            strict: true,
+            ..SUBMISSIONS[1].args()
+        };
+        assert_eq!(SUBMISSIONS[1].differences(&planned(&chosen)), Vec::<String>::new());
+    }
+
+    /// Broken by: comparing only some fields of a plan, so that an easier load passes for a submission.
+    #[test]
+    fn every_change_of_the_load_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("c.yaml");
+        std::fs::write(&config, "user_templates:\n  chatbot: {context_range: [51, 410]}\n").unwrap();
+        let one = &SUBMISSIONS[1];
+        let own = || one.args();
+        for (field, changed) in [
+            ("run.habits.mix.", BenchArgs { persona_mix: Some("chatbot=1".to_owned()), ..own() }),
+            ("run.reads", BenchArgs { read_policy: Some(ReadPolicy::Once), ..own() }),
+            ("run.feed.users", BenchArgs { load: Some(Load::Closed), ..own() }),
+            ("run.role", BenchArgs { prefill_only: true, ..own() }),
+            ("run.role", BenchArgs { decode_only: true, ..own() }),
+            ("run.habits.multi_turn", BenchArgs { disable_multi_turn: true, ..own() }),
+            ("run.habits.prompt_probability", BenchArgs { disable_prefix_caching: true, ..own() }),
+            ("run.queue_limit", BenchArgs { queue_limit: Some(5), ..own() }),
+            ("run.ageing", BenchArgs { aging: Some(1.0), ..own() }),
+            ("run.habits.templates.0.", BenchArgs { config: Some(config), ..own() }),
+            ("run.rules.promotion", BenchArgs { promotion: Some(Promotion::OnHit), ..own() }),
+            ("run.tiers.0.eviction", BenchArgs { eviction: Some("fifo".to_owned()), ..own() }),
+            ("latency_tracing", BenchArgs { enable_latency_tracing: true, ..own() }),
+            ("run.tiers.1.backend", BenchArgs { backend: Some("null".to_owned()), ..own() }),
+            ("cpu_mem_gb", BenchArgs { cpu_mem_gb: Some(5.0), ..own() }),
+            ("run.habits.documents.count", BenchArgs { enable_rag: true, ..own() }),
+            ("run.scaling", BenchArgs { enable_autoscaling: true, ..own() }),
+            ("generation_mode", BenchArgs { generation_mode: Some(GenerationMode::Fast), ..own() }),
+            ("run.max_concurrent_allocs", BenchArgs { max_concurrent_allocs: Some(3), ..own() }),
+        ] {
+            let said = one.differences(&planned(&changed));
+            let is_named = said.iter().any(|line| line.starts_with(&format!("`{field}")));
+            assert!(is_named, "{field}: {said:?}");
         }
     }
 }

@@ -18,13 +18,24 @@ const WORTH_COUNTING: u64 = 64 << 20;
 /// Everything there is to say about one run.
 pub(super) fn about(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Vec<String> {
     let mut warnings = about_numbers(plan, summary);
-    warnings.extend(outcome.notes.iter().cloned());
     warnings.extend(ended(&outcome.ended));
+    warnings.extend(lost(outcome.lost_events));
+    warnings.extend(about_run(plan, summary, outcome));
+    warnings
+}
+
+/// What is said where events were lost, if any were.
+pub(super) fn lost(events: u64) -> Option<String> {
+    counted(events, ["event", "events"], "of the store lost: numbers of the store are too small")
+}
+
+/// What only who ran it knows.
+pub(super) fn about_run(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Vec<String> {
+    let mut warnings = outcome.notes.clone();
     warnings.extend(counting(plan, summary, outcome));
     let mut count = |number: u64, things: [&str; 2], what: &str| {
         warnings.extend(counted(number, things, what));
     };
-    count(outcome.lost_events, ["event", "events"], "of the store lost: numbers of the store are too small");
     count(outcome.unremoved, ["copy", "copies"], "not deleted, room is still taken");
     for (what, part) in [
         ("preconditioning", outcome.filled.preconditioned),
@@ -44,7 +55,7 @@ pub(super) fn about_numbers(plan: &BenchPlan, summary: &StorageSummary) -> Vec<S
     for (number, things, what) in [
         (summary.requests.turned_away(), ["request", "requests"], "found the queue full; see --queue-limit"),
         (all.refused, ["entry", "entries"], "found no room in any tier"),
-        (all.failed_reads + all.failed_writes, ["operation", "operations"], "failed"),
+        (all.failed_reads.saturating_add(all.failed_writes), ["operation", "operations"], "failed"),
     ] {
         warnings.extend(counted(number, things, what));
     }

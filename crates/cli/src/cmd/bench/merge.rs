@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use wavetank::suite::Hardware;
-use wavetank::{Merged, Missing, Package, Result, Results, merge, package_name};
+use wavetank::{Merged, Missing, Package, Result, Results, merge};
 use wavetank_report::render::storage;
 
-use super::run::write;
+use super::run::{add, write};
 use crate::output;
 
 #[derive(Args)]
@@ -25,8 +24,8 @@ pub(super) struct Flags {
     /// Write a table too: .xlsx, or .csv.
     #[arg(long, value_name = "FILE")]
     xlsx_output: Option<PathBuf>,
-    /// Add all trials to a package that can be submitted, with this machine's description;
-    /// see `bench check`.
+    /// Add all trials to a package that can be submitted, with the description of every rank's
+    /// machine; not if a part is missing. See `bench check`.
     #[arg(long, value_name = "DIR")]
     mlperf: Option<PathBuf>,
 }
@@ -41,11 +40,10 @@ pub(super) fn run(flags: &Flags) -> Result<ExitCode> {
     output::say(&summary(&merged))?;
     write(&merged.plan, &merged.report, (&report, table))?;
     output::say(&format!("Saved merged report to: {}\n", report.display()))?;
-    if let Some(mut package) = package {
-        let Merged { plan, report, trial_reports, .. } = &merged;
-        package.add(package_name(plan), Results { plan, report, trials: trial_reports })?;
-        package.seal(&Hardware::here(Some(&plan.directory()))?)?;
-        output::say(&format!("Saved package to: {}\n", package.folder().display()))?;
+    if let Some(package) = package {
+        let Merged { plan, report, trial_reports: trials, systems, .. } = &merged;
+        let results = Results { plan, report, trials, systems };
+        add(package, results, merged.is_partial.then_some("it is partial"))?;
     }
     Ok(exit_code(&merged))
 }
@@ -75,8 +73,14 @@ fn summary(merged: &Merged) -> String {
 /// As of one benchmark: ranks that did not come to their end are no failure of merging, unless it is strict.
 fn exit_code(merged: &Merged) -> ExitCode {
     let validated = merged.report.pointer("/validation/passed").is_none_or(|passed| passed == true);
-    if merged.plan.strict && !(merged.passed() && validated && !merged.is_partial) {
-        output::complain("the assessment failed or is partial, and --strict was asked for");
+    let wrong = [
+        (!(merged.passed() && validated), "the assessment failed"),
+        (merged.is_partial, "it is partial"),
+        (!merged.is_at_a_time, "the ranks did not measure at the same time"),
+    ];
+    let wrong: Vec<&str> = wrong.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
+    if merged.plan.strict && !wrong.is_empty() {
+        output::complain(&format!("{}, and --strict was asked for", wrong.join(", ")));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

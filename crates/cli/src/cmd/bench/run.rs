@@ -77,11 +77,10 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
     if let Some(path) = &files.fio_job {
         write_fio_job(&benched, path)?;
     }
-    if let Some(mut package) = package {
-        let Benched { report, trial_reports, .. } = &benched;
-        package.add(package_name(&plan), Results { plan: &plan, report, trials: trial_reports })?;
-        package.seal(&Hardware::here(Some(&plan.directory()))?)?;
-        output::say(&format!("Saved package to: {}\n", package.folder().display()))?;
+    if let Some((package, system)) = package {
+        let Benched { report, trial_reports: trials, .. } = &benched;
+        let results = Results { plan: &plan, report, trials, systems: &[system] };
+        add(package, results, cut_short(&benched))?;
     }
     Ok(exit_code(&plan, &benched))
 }
@@ -95,14 +94,34 @@ fn left_behind(plan: &BenchPlan) -> String {
     LEFT_IN_CACHE.to_owned()
 }
 
-/// A package that can take what comes.
-fn package(plan: &BenchPlan, folder: &Path) -> Result<Package> {
+/// Why it did not come to its end, if so.
+fn cut_short(benched: &Benched) -> Option<&'static str> {
+    match (benched.interrupted, &benched.failure) {
+        (true, _) => Some("it was interrupted"),
+        (false, Some(_)) => Some("it failed"),
+        (false, None) => None,
+    }
+}
+
+/// Adds a benchmark to a package, unless it was cut short: what an earlier one left there is worth more.
+pub(super) fn add(mut package: Package, results: Results<'_>, cut_short: Option<&str>) -> Result<()> {
+    let folder = package.folder().display().to_string();
+    if let Some(why) = cut_short {
+        return output::say(&format!("Not added to the package {folder}: {why}\n"));
+    }
+    package.add(package_name(results.plan), results)?;
+    package.seal()?;
+    output::say(&format!("Saved package to: {folder}\n"))
+}
+
+/// A package that can take what comes, and the machine that it describes.
+fn package(plan: &BenchPlan, folder: &Path) -> Result<(Package, Hardware)> {
     if plan.rank.is_some() {
         return Err(Error::usage("is not for a rank alone")
             .at("--mlperf")
             .hint("give it to `wavetank bench merge`, which has all ranks"));
     }
-    Package::open(folder)
+    Ok((Package::open(folder)?, Hardware::of(plan)?))
 }
 
 /// Where results go; each rank has its own.

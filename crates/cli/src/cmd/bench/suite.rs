@@ -145,21 +145,33 @@ impl From<PlanFlags> for SuiteArgs {
 pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
     let SuiteFlags { what, dry_run, output: folder, resume, mlperf, quiet } = flags;
     let mut typed: SuiteArgs = what.into();
+    if typed.quick && mlperf.is_some() {
+        return Err(quick_is_no_submission());
+    }
     if mlperf.is_some() && resume.is_none() {
         typed.workloads.get_or_insert_with(|| SUBMISSIONS.to_owned());
     }
-    let mut suite = match resume {
-        Some(folder) => resumed(&typed, &folder)?,
+    let package = || mlperf.as_deref().map(Package::open).transpose();
+    let (mut suite, package) = match resume {
+        Some(folder) => {
+            let suite = resumed(&typed, &folder)?;
+            if suite.plan().parameters.quick && mlperf.is_some() {
+                return Err(quick_is_no_submission());
+            }
+            (suite, package()?)
+        }
         None => {
             let plan = SuitePlan::of(&typed)?;
             if dry_run {
                 output::say(&outline(&plan))?;
                 return Ok(ExitCode::SUCCESS);
             }
-            Suite::begin(plan, &folder.unwrap_or_else(|| output::stamped("wavetank_suite").into()))?
+            // Before anything is begun: what cannot be packaged would be measured in vain.
+            let package = package()?;
+            let folder = folder.unwrap_or_else(|| output::stamped("wavetank_suite").into());
+            (Suite::begin(plan, &folder)?, package)
         }
     };
-    let package = mlperf.as_deref().map(Package::open).transpose()?;
     let stopped = play(&mut suite, quiet)?;
     let summary = suite.write_summary()?;
     output::say(&text(&suite, &summary))?;
@@ -170,6 +182,12 @@ pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
         output::say(&format!("Saved package of {count} submission{plural} to: {folder}\n"))?;
     }
     Ok(exit_code(&suite, &summary, stopped))
+}
+
+fn quick_is_no_submission() -> Error {
+    Error::usage("is not for a suite with --quick: seconds of a small model are no submission")
+        .at("--mlperf")
+        .hint("leave --quick out, or --mlperf")
 }
 
 fn resumed(typed: &SuiteArgs, folder: &Path) -> Result<Suite> {

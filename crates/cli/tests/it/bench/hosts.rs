@@ -138,6 +138,7 @@ fn a_merged_report_is_laid_out_like_another() {
     found.retain(|key| key != "merged" && key != "latency_lists");
     assert_eq!(found, expected(&one));
     assert_eq!(keys(&merged["summary"]), expected(&one["summary"]));
+    assert_eq!(keys(&merged["trials"]), keys(&one["trials"]), "what trials agree on");
     let plan = one["plan"].as_object_mut().expect("a plan");
     plan.remove("rank");
     assert_eq!(merged["plan"], one["plan"]);
@@ -191,8 +192,25 @@ fn every_rank_reports_every_trial() {
     let mut values: Vec<f64> = trials.iter().map(|trial| number(trial, "/primary_metric")).collect();
     values.sort_by(f64::total_cmp);
     assert_eq!(number(&merged, "/summary/primary_metric/value"), values[1], "the median of what all did");
+    assert_eq!(merged["trials"]["compared"], 3);
+    assert_eq!(
+        number(&merged, "/trials/pooled_latency_ms/end_to_end/samples"),
+        48.0,
+        "2 ranks, 3 trials of 8"
+    );
+    assert_eq!(list(&merged, "/trials/agreement_by_number/end_to_end_p95_ms/values").len(), 3);
     let package = stand.run("merge rank0.json rank1.json --output m.json --mlperf package");
     assert_eq!(package.code, Some(0), "{}", package.stderr);
+    assert_eq!(list(&stand.json("package/run/system.json"), "").len(), 2, "a machine of each rank");
+    for trial in 1..=3 {
+        let report = stand.json(&format!("package/run/trial_{trial}.json"));
+        let share = number(&report, "/merged/overlap/share");
+        let told = list(&report, "/warnings").iter().any(|warning| {
+            warning.as_str().is_some_and(|warning| warning.starts_with("all ranks measured at the same time"))
+        });
+        assert_eq!(told, share < 0.9, "trial {trial} has warnings of its own");
+    }
+    only_whole_runs_are_packaged(&stand);
     let checked = stand.run("check package");
     assert_eq!(checked.code, Some(1));
     assert!(checked.stdout.contains("trials: 3\n") && checked.stdout.contains("trials are of the plan: all"));
@@ -202,6 +220,20 @@ fn every_rank_reports_every_trial() {
     let auto = stand.start_rank(0, 2, &format!("{BOOKED} {FEW} --trials auto")).finish(LIMIT);
     assert_eq!(auto.code, Some(2));
     assert!(auto.stderr.contains("--trials: auto is not for several ranks"), "{}", auto.stderr);
+}
+
+/// Broken by: a merged package out of ranks one of which ran fewer trials, or is missing.
+fn only_whole_runs_are_packaged(stand: &Stand) {
+    let sums = stand.sandbox.read("package/SHA256SUMS");
+    let mut short = stand.json("rank1.json");
+    short["rank"]["trials"].as_array_mut().expect("trials").pop();
+    stand.sandbox.write("short.json", short.to_string());
+    for line in ["merge rank0.json short.json", "merge rank0.json --partial"] {
+        let run = stand.run(&format!("{line} --output m.json --mlperf package"));
+        assert_eq!(run.code, Some(0), "{line}: {}", run.stderr);
+        assert!(run.stdout.ends_with("Not added to the package package: it is partial\n"), "{}", run.stdout);
+    }
+    assert_eq!(stand.sandbox.read("package/SHA256SUMS"), sums);
 }
 
 /// Broken by: a plan that is not complete, a rank that is lost when it is run again.
@@ -243,6 +275,11 @@ fn what_does_not_belong_together() {
     torn["rank"]["trials"][0]["summary"]["requests"]["end_to_end"] = serde_json::json!({ "steps": "7 x" });
     stand.sandbox.write("torn.json", torn.to_string());
     stand.sandbox.write("text.json", "not JSON");
+    for (file, key, value) in [("beyond", "number", 2), ("many", "of", 2_000_000), ("seeded", "seed", 42)] {
+        let mut rank = stand.json("rank1.json");
+        rank["rank"][key] = value.into();
+        stand.sandbox.write(&format!("{file}.json"), rank.to_string());
+    }
     let told = |line: &str| {
         let run = stand.run(&format!("merge {line} --output never.json"));
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{line}");
@@ -258,6 +295,9 @@ fn what_does_not_belong_together() {
         "rank0.json torn.json",
         "rank0.json text.json",
         "rank0.json none.json",
+        "rank0.json beyond.json",
+        "many.json --partial",
+        "rank0.json seeded.json",
     ];
     assert_snapshot!(lines.map(told).join("\n"));
     let over = stand.run("merge rank0.json rank1.json --output rank0.json");
@@ -304,6 +344,14 @@ fn ranks_one_after_the_other_are_told() {
         "{}",
         run.stdout
     );
+    for name in ["rank0.json", "rank1.json"] {
+        let mut strict = stand.json(name);
+        strict["plan"]["strict"] = true.into();
+        stand.sandbox.write(name, strict.to_string());
+    }
+    let strict = stand.run("merge rank0.json rank1.json --output strict.json");
+    assert_eq!(strict.code, Some(1), "{}", strict.stderr);
+    assert!(strict.stderr.contains("the ranks did not measure at the same time"), "{}", strict.stderr);
     let union = number(&merged, "/summary/elapsed_time");
     assert!(union >= 2.0, "{union}");
     assert_eq!(list(&merged, "/throughput_timeline").len(), union.ceil() as usize);

@@ -36,7 +36,7 @@ fn lookups(run: &StorageSummary) -> Map<String, Value> {
         "failed_reads": all.failed_reads,
         "system_prompt_hits": touches.prompt.hits,
         "common_phrase_hits": 0,
-        "user_cache_hits": touches.decode.hits + touches.prefill.hits,
+        "user_cache_hits": touches.decode.hits.saturating_add(touches.prefill.hits),
         "multi_turn_hits": touches.history.hits,
         "rag_hits": touches.document.hits,
         "prefill_writes": all.stored,
@@ -89,7 +89,9 @@ fn tier(run: &StorageSummary, role: TierRole) -> Map<String, Value> {
     ];
     let mut keys: Map<String, Value> = rows.into_iter().collect();
     if role != TierRole::Gpu {
-        let placed = run.tier(role).map_or(0, |tier| tier.writes.operations + tier.demoted_in.operations);
+        let placed = run
+            .tier(role)
+            .map_or(0, |tier| tier.writes.operations.saturating_add(tier.demoted_in.operations));
         keys.insert(format!("offloads_{name}"), json!(placed));
     }
     let Some(tier) = run.tier(role) else { return keys };

@@ -2,7 +2,7 @@
 
 use crate::Spread;
 use crate::render::table::{framed, number};
-use crate::statistics::ratio;
+use crate::statistics::{ratio, sum};
 use crate::storage::{
     Assessment, Bandwidth, ClassSummary, Clock, Criterion, GIB, LaneSummary, Metric, Standing,
     StorageSummary, TierSummary,
@@ -64,12 +64,14 @@ fn criterion(criterion: &Criterion) -> String {
 
 fn requests(run: &StorageSummary) -> String {
     let (requests, window) = (&run.requests, &run.window);
-    let rate = run.per_second(|run| run.requests.completed() as f64);
+    let rate = number(run.per_second(|run| run.requests.completed() as f64));
+    // Each rank has its own window: their rates are not the requests over the whole time.
+    let rate =
+        if run.parts.is_empty() { format!("{rate}/s") } else { format!("{rate}/s, the ranks' own added up") };
     format!(
-        "Requests: {} served in {} s ({}/s), {} in flight, {} waiting, {} turned away; {} tokens generated\n",
+        "Requests: {} served in {} s ({rate}), {} in flight, {} waiting, {} turned away; {} tokens generated\n",
         requests.completed(),
         number(window.elapsed.as_seconds()),
-        number(rate),
         window.in_flight,
         window.queued_at_end,
         requests.turned_away(),
@@ -146,7 +148,7 @@ fn tier_cells(run: &StorageSummary, tier: &TierSummary) -> Vec<String> {
 
 fn cache(run: &StorageSummary) -> String {
     let touched = run.touches.all();
-    let entries: u64 = run.tiers.iter().map(|tier| tier.at_end.entries).sum();
+    let entries = sum(run.tiers.iter().map(|tier| tier.at_end.entries));
     let held = run.tiers.iter().map(|tier| {
         let share = ratio(tier.at_end.entries as f64, entries as f64) * 100.0;
         let gib = number(tier.at_end.bytes as f64 / GIB);

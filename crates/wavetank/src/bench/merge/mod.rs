@@ -14,12 +14,14 @@ use wavetank_report::StorageSummary;
 use wavetank_report::render::storage as render;
 use wavetank_report::storage::Mismatch;
 
+pub(super) use self::ranks::ENOUGH;
 use self::ranks::Overlap;
-use self::read::RankReport;
-use super::finished::{NUMBERS, SCHEMA_VERSION};
+use self::read::{Absent, RankReport};
+use super::compared::Compared;
+use super::finished::SCHEMA_VERSION;
 use super::plan::BenchPlan;
 use super::share::SharedTrial;
-use super::trials::Agreement;
+use super::suite::Hardware;
 use super::validation::Validation;
 use super::warn;
 
@@ -46,8 +48,12 @@ pub struct Merged {
     pub trial_reports: Vec<Value>,
     /// What a reader should know before using the numbers.
     pub warnings: Vec<String>,
-    /// Whether a rank is missing or did not come to its end.
+    /// The machines of the ranks, as far as they said.
+    pub systems: Vec<Hardware>,
+    /// Whether a rank is missing, did not come to its end in a trial, or ran fewer than were asked for.
     pub is_partial: bool,
+    /// Whether the ranks measured at the same time in every trial, so that bandwidths can be added up.
+    pub is_at_a_time: bool,
 }
 
 impl Merged {
@@ -61,50 +67,15 @@ impl Merged {
 pub fn merge(files: &[PathBuf], missing: Missing) -> Result<Merged> {
     let mut ranks = files.iter().map(|path| read::report(path)).collect::<Result<Vec<_>>>()?;
     let absent = read::check(&mut ranks, missing)?;
-    let trials = Trials::of(&ranks)?;
+    let trials = merged_trials(&ranks)?;
     Ok(Whole { ranks: &ranks, absent, trials }.merged())
 }
 
-/// Every trial that all ranks ran, merged.
-struct Trials {
-    all: Vec<StorageSummary>,
-    agreement: Agreement,
-    /// The one that is reported: the median of those that came to their end on every rank.
-    chosen: usize,
-}
-
-impl Trials {
-    /// Ranks do not know of each other, so none of them can say which trial to report: that is decided here,
-    /// by what all of them did together.
-    fn of(ranks: &[RankReport]) -> Result<Self> {
-        let count = ranks.iter().map(|rank| rank.share.trials.len()).min().unwrap_or(0);
-        let all = (0..count).map(|number| merged_trial(ranks, number)).collect::<Result<Vec<_>>>()?;
-        let is_whole = |&number: &usize| ranks.iter().all(|rank| !rank.share.trials[number].partial);
-        let whole: Vec<usize> = (0..count).filter(is_whole).collect();
-        let whole = if whole.is_empty() { (0..count).collect() } else { whole };
-        let value = |&number: &usize| all[number].primary_metric().value;
-        let agreement = Agreement::of(&whole.iter().map(value).collect::<Vec<_>>());
-        let chosen = whole[agreement.median_trial()];
-        Ok(Self { all, agreement, chosen })
-    }
-
-    fn json(&self, asked_for: u32) -> Value {
-        let row = |summary: &StorageSummary| {
-            let numbers = NUMBERS.iter().map(|(key, value)| ((*key).to_owned(), json!(value(summary))));
-            let mut row: Map<String, Value> = numbers.collect();
-            row.insert("primary_metric".to_owned(), json!(summary.primary_metric().value));
-            row.insert("requests_completed".to_owned(), json!(summary.requests.completed()));
-            row
-        };
-        json!({
-            "asked_for": asked_for,
-            "run": self.all.len(),
-            "reported": self.chosen + 1,
-            "metric": self.all[self.chosen].primary_metric().name.key(),
-            "agreement": self.agreement,
-            "trials": self.all.iter().map(row).collect::<Vec<_>>(),
-        })
-    }
+/// Every trial that all ranks ran, merged; ranks do not know of each other, so that none of them can say which
+/// one to report.
+fn merged_trials(ranks: &[RankReport]) -> Result<Vec<StorageSummary>> {
+    let count = ranks.iter().map(|rank| rank.share.trials.len()).min().unwrap_or(0);
+    (0..count).map(|number| merged_trial(ranks, number)).collect()
 }
 
 fn merged_trial(ranks: &[RankReport], number: usize) -> Result<StorageSummary> {
@@ -120,42 +91,47 @@ fn merged_trial(ranks: &[RankReport], number: usize) -> Result<StorageSummary> {
 /// Everything the report is made of.
 struct Whole<'a> {
     ranks: &'a [RankReport],
-    /// Ranks whose reports are missing.
-    absent: Vec<u32>,
-    trials: Trials,
+    absent: Absent,
+    /// In order.
+    trials: Vec<StorageSummary>,
 }
 
 impl Whole<'_> {
-    fn merged(self) -> Merged {
+    fn merged(mut self) -> Merged {
         let mut plan = self.ranks[0].plan.clone();
         plan.rank = None;
         plan.warnings = self.plan_warnings();
-        let (validation, not_judged) = self.validation(&plan);
-        let mut warnings = self.warnings(&plan);
+        let compared = self.compared(&plan);
+        let chosen = compared.reported();
+        let (validation, not_judged) = self.validation(&plan, chosen);
+        let mut warnings = self.warnings(&plan, chosen);
+        warnings.extend(compared.warnings());
+        warnings.extend(self.unlike_trials());
         warnings.extend(not_judged);
-        let mut report = self.json(&plan, &warnings);
+        let mut report = self.json(&plan, &warnings, chosen);
+        report.insert("trials".to_owned(), compared.json((0..).map(|number| self.row(number))));
         report.extend(validation.map(|judged| ("validation".to_owned(), judged)));
-        let is_partial = self.is_partial(self.trials.chosen);
+        let count = self.trials.len();
         let alone = |number: usize| {
-            let mut report = self.trial_json(&plan, &warnings, number);
-            report.insert("trial".to_owned(), json!({ "number": number + 1, "of": self.trials.all.len() }));
+            let mut report = self.json(&plan, &self.warnings(&plan, number), number);
+            report.insert("trial".to_owned(), json!({ "number": number + 1, "of": count }));
             Value::Object(report)
         };
-        let trial_reports = (0..self.trials.all.len()).map(alone).collect();
+        let trial_reports = (0..count).map(alone).collect();
+        // A rank that was ended between two trials has only whole ones, and fewer of them.
+        let is_short = count < plan.trials.most as usize;
+        let is_partial = is_short || (0..count).any(|number| self.is_partial(number));
+        let is_at_a_time = self.trials.iter().filter_map(Overlap::of).all(|overlap| overlap.is_enough());
         let names = self.ranks.iter().map(RankReport::name).collect();
-        let Trials { mut all, chosen, .. } = self.trials;
-        let summary = all.swap_remove(chosen);
+        let systems = self.ranks.iter().filter_map(|rank| rank.share.hardware.clone()).collect();
+        let summary = self.trials.swap_remove(chosen);
         let report = Value::Object(report);
-        Merged { plan, summary, names, report, trial_reports, warnings, is_partial }
+        Merged { plan, summary, names, systems, report, trial_reports, warnings, is_partial, is_at_a_time }
     }
 
-    fn summary(&self) -> &StorageSummary {
-        &self.trials.all[self.trials.chosen]
-    }
-
-    /// What each rank did in the trial that is reported.
-    fn chosen(&self) -> impl Iterator<Item = &SharedTrial> {
-        self.of_all(self.trials.chosen)
+    fn compared<'a>(&'a self, plan: &'a BenchPlan) -> Compared<'a> {
+        let is_whole = |number: usize| self.of_all(number).all(|trial| !trial.partial);
+        Compared::of(plan, self.trials.iter().enumerate().map(|(number, run)| (run, is_whole(number))))
     }
 
     /// What each rank did in one trial.
@@ -163,9 +139,20 @@ impl Whole<'_> {
         self.ranks.iter().map(move |rank| &rank.share.trials[trial])
     }
 
+    /// Why a trial ended: that of the first rank that did not come to its end, or of any.
+    fn ended(&self, trial: usize) -> Option<&Value> {
+        let ended = self.of_all(trial).find(|trial| trial.partial).or_else(|| self.of_all(trial).next());
+        ended.map(|trial| &trial.ended)
+    }
+
+    /// What the row of a trial says besides its numbers.
+    fn row(&self, trial: usize) -> Map<String, Value> {
+        [("ended".to_owned(), json!(self.ended(trial)))].into_iter().collect()
+    }
+
     /// Whether a rank is missing or did not come to its end.
     fn is_partial(&self, trial: usize) -> bool {
-        !self.absent.is_empty() || self.of_all(trial).any(|trial| trial.partial)
+        self.absent.count > 0 || self.of_all(trial).any(|trial| trial.partial)
     }
 
     /// What was said of the plan by any rank, once.
@@ -179,48 +166,47 @@ impl Whole<'_> {
         said
     }
 
-    fn warnings(&self, plan: &BenchPlan) -> Vec<String> {
-        let (summary, ranks) = (self.summary(), self.ranks);
+    /// What to know about one trial.
+    fn warnings(&self, plan: &BenchPlan, number: usize) -> Vec<String> {
+        let (summary, ranks) = (&self.trials[number], self.ranks);
         let mut warnings = plan.warnings.clone();
         warnings.extend(warn::about_numbers(plan, summary));
         if plan.run.scaling.is_some() {
             warnings.push("what each autoscaler did is in the ranks' reports".to_owned());
         }
-        let lost: u64 = self.chosen().map(|trial| trial.lost_events).sum();
-        if lost > 0 {
-            warnings.push(format!("{lost} events of the store were lost: its numbers are too small"));
-        }
-        warnings.extend(
-            self.absent
-                .iter()
-                .map(|number| format!("rank {number} is missing: what it moved is not in these numbers")),
-        );
-        for (rank, trial) in ranks.iter().zip(self.chosen()) {
+        warnings.extend(warn::lost(self.lost(number)));
+        warnings.extend(self.absent.warning());
+        for (rank, trial) in ranks.iter().zip(self.of_all(number)) {
             if trial.partial {
                 let ended = trial.ended.as_str().unwrap_or_default();
                 warnings.push(format!("{} did not come to its end: {ended}", rank.name()));
             }
             let drift = trial.summary.drift().map(|drift| drift.sentence());
-            warnings.extend(drift.map(|sentence| format!("{}: {sentence}", rank.name())));
+            let own = trial.warnings.iter().cloned().chain(drift);
+            warnings.extend(own.map(|sentence| format!("{}: {sentence}", rank.name())));
         }
         warnings.extend(read::unlike_machines(ranks));
-        warnings.extend(self.unlike_trials());
         warnings.extend(Overlap::of(summary).and_then(|overlap| overlap.warning()));
         warnings.extend(ranks::stragglers(ranks, summary).into_iter().map(|(_, sentence)| sentence));
         warnings
     }
 
+    /// Events that all ranks lost.
+    fn lost(&self, trial: usize) -> u64 {
+        self.of_all(trial).fold(0, |sum, trial| sum.saturating_add(trial.lost_events))
+    }
+
     fn unlike_trials(&self) -> Option<String> {
         let most = self.ranks.iter().map(|rank| rank.share.trials.len()).max().unwrap_or(0);
-        let merged = self.trials.all.len();
+        let merged = self.trials.len();
         (most > merged).then(|| {
             format!("a rank ran {most} trials and another {merged}: only those that all ranks ran are merged")
         })
     }
 
     /// The hit rate of all ranks against the recorded one, where its file can be read here.
-    fn validation(&self, plan: &BenchPlan) -> (Option<Value>, Option<String>) {
-        let touched = self.summary().touches.all();
+    fn validation(&self, plan: &BenchPlan, chosen: usize) -> (Option<Value>, Option<String>) {
+        let touched = self.trials[chosen].touches.all();
         let hit_rate = (touched.lookups() > 0).then(|| touched.hit_rate());
         match plan.validation_trace.as_deref().map(Validation::read) {
             None => (None, None),
@@ -229,29 +215,22 @@ impl Whole<'_> {
         }
     }
 
-    /// The report of all trials: that of the median one, and what they agree on.
-    fn json(&self, plan: &BenchPlan, warnings: &[String]) -> Map<String, Value> {
-        let mut report = self.trial_json(plan, warnings, self.trials.chosen);
-        report.insert("trials".to_owned(), self.trials.json(plan.trials.most));
-        report.insert("merged".to_owned(), self.merged_json());
-        report
-    }
-
-    fn trial_json(&self, plan: &BenchPlan, warnings: &[String], number: usize) -> Map<String, Value> {
-        let mut report = render::json(&self.trials.all[number]);
+    /// The report of one trial.
+    fn json(&self, plan: &BenchPlan, warnings: &[String], number: usize) -> Map<String, Value> {
+        let mut report = render::json(&self.trials[number]);
         if let Some(Value::Object(keys)) = report.get_mut("accounting") {
             keys.insert("kernel".to_owned(), added(self.of_all(number).map(|trial| &trial.kernel)));
         }
         let seconds = |of: fn(&SharedTrial) -> f64| self.of_all(number).map(of).collect::<Vec<_>>();
-        let ended = self.of_all(number).find(|trial| trial.partial).or_else(|| self.of_all(number).next());
         let ours = json!({
             "schema_version": SCHEMA_VERSION,
             "plan": plan,
             "warnings": warnings,
-            "ended": ended.map(|trial| &trial.ended),
+            "ended": self.ended(number),
             "partial": self.is_partial(number),
             "filled": added(self.ranks.iter().map(|rank| &rank.filled)),
-            "lost_events": self.of_all(number).map(|trial| trial.lost_events).sum::<u64>(),
+            "lost_events": self.lost(number),
+            "merged": self.merged_json(number),
             "wall": {
                 "run_seconds": seconds(|trial| trial.run_seconds).into_iter().fold(0.0, f64::max),
                 "cpu_seconds": seconds(|trial| trial.cpu_seconds).iter().sum::<f64>(),
@@ -263,14 +242,16 @@ impl Whole<'_> {
         report
     }
 
-    fn merged_json(&self) -> Value {
-        let rows = self.ranks.iter().zip(self.chosen()).map(|(rank, trial)| ranks::row(rank, trial));
-        let stragglers = ranks::stragglers(self.ranks, self.summary());
+    fn merged_json(&self, number: usize) -> Value {
+        let summary = &self.trials[number];
+        let rows = self.ranks.iter().zip(self.of_all(number)).map(|(rank, trial)| ranks::row(rank, trial));
+        let stragglers = ranks::stragglers(self.ranks, summary);
         json!({
             "ranks": rows.collect::<Vec<_>>(),
             "of": self.ranks[0].share.rank.of,
-            "missing": self.absent,
-            "overlap": Overlap::of(self.summary()),
+            "missing": self.absent.first,
+            "missing_count": self.absent.count,
+            "overlap": Overlap::of(summary),
             "stragglers": stragglers.into_iter().map(|(number, _)| number).collect::<Vec<_>>(),
         })
     }

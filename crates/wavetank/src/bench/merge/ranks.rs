@@ -10,7 +10,7 @@ use super::read::RankReport;
 use crate::bench::share::{SharedTrial, Span};
 
 /// With less of the time in common, bandwidths that are added up are of different times.
-const ENOUGH: f64 = 0.9;
+pub(in crate::bench) const ENOUGH: f64 = 0.9;
 /// A rank that moves less than this part of what the others move is slow …
 const SLOW_RATE: f64 = 0.75;
 /// … and so is one whose requests take so many times as long …
@@ -42,6 +42,10 @@ impl Overlap {
         let is_empty = windows().any(|window| window.elapsed == Nanos::ZERO);
         let share = if is_empty { 0.0 } else { end.since(begin).as_seconds() / union };
         Some(Self { share, union: Span::of(merged), enough: share >= ENOUGH })
+    }
+
+    pub(super) fn is_enough(&self) -> bool {
+        self.enough
     }
 
     pub(super) fn warning(&self) -> Option<String> {

@@ -10,10 +10,14 @@ use wavetank_report::storage::difference;
 
 use super::Missing;
 use crate::bench::plan::BenchPlan;
+use crate::bench::rank::{MOST_RANKS, Rank};
 use crate::bench::share::Share;
 
 /// Capacities that are less apart than this, as a part of the larger, are the same: what is free changes.
 const ALIKE: f64 = 0.1;
+
+/// So many ranks that are missing are named.
+const NAMED: usize = 8;
 
 /// The report of one rank.
 pub(super) struct RankReport {
@@ -62,15 +66,70 @@ pub(super) fn report(path: &Path) -> Result<RankReport> {
     };
     let mut take = |key: &str| json.get_mut(key).map(Value::take).unwrap_or_default();
     let share: Share = serde_json::from_value(take("rank")).map_err(|error| wrong("rank", error))?;
-    let plan = serde_json::from_value(take("plan")).map_err(|error| wrong("plan", error))?;
-    if share.trials.is_empty() {
-        return Err(Error::input("`rank.trials` is empty").at(place));
-    }
+    let plan: BenchPlan = serde_json::from_value(take("plan")).map_err(|error| wrong("plan", error))?;
+    check_rank(&share, &plan).map_err(|error| error.at(place))?;
     Ok(RankReport { path: path.to_owned(), share, plan, filled: take("filled"), harness: take("harness") })
 }
 
+/// Whether what a rank says of itself can be: two reports of one process under two numbers would be counted
+/// twice.
+fn check_rank(share: &Share, plan: &BenchPlan) -> Result<()> {
+    let Rank { number, of, .. } = share.rank;
+    if !(2..=MOST_RANKS).contains(&of) {
+        return Err(Error::input(format!("`rank.of` is {of}, and must be from 2 to {MOST_RANKS}")));
+    }
+    if number >= of {
+        return Err(Error::input(format!("`rank.number` is {number}, and there were {of} ranks")));
+    }
+    let seed = plan.run.seed.wrapping_add(number.into());
+    if share.seed != seed {
+        let what = format!("`rank.seed` is {}, and that of rank {number} is {seed}", share.seed);
+        return Err(Error::input(what).hint("every rank adds its number to the plan's seed"));
+    }
+    if share.trials.is_empty() {
+        return Err(Error::input("`rank.trials` is empty"));
+    }
+    Ok(())
+}
+
+/// Ranks whose reports are missing.
+pub(super) struct Absent {
+    /// How many.
+    pub(super) count: u32,
+    /// The first of them: there may be as many as anyone writes into a report.
+    pub(super) first: Vec<u32>,
+}
+
+impl Absent {
+    /// Those of `of` that are not among `there`, which ascend.
+    fn of(of: u32, there: &[u32]) -> Self {
+        let absent = (0..of).filter(|number| there.binary_search(number).is_err());
+        let first = absent.take(NAMED).collect();
+        Self { count: of.saturating_sub(there.len() as u32), first }
+    }
+
+    /// Their numbers, in words.
+    fn numbers(&self) -> String {
+        let numbers = self.first.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        match self.count as usize - self.first.len() {
+            0 => numbers,
+            more => format!("{numbers} and {more} more"),
+        }
+    }
+
+    /// What a reader should know of it.
+    pub(super) fn warning(&self) -> Option<String> {
+        let numbers = self.numbers();
+        match self.count {
+            0 => None,
+            1 => Some(format!("rank {numbers} is missing: what it moved is not in these numbers")),
+            _ => Some(format!("ranks {numbers} are missing: what they moved is not in these numbers")),
+        }
+    }
+}
+
 /// Sorts the reports by rank and says which are missing; what does not belong together is an error.
-pub(super) fn check(ranks: &mut [RankReport], missing: Missing) -> Result<Vec<u32>> {
+pub(super) fn check(ranks: &mut [RankReport], missing: Missing) -> Result<Absent> {
     ranks.sort_by_key(|rank| rank.share.rank.number);
     let Some((first, others)) = ranks.split_first() else {
         return Err(Error::usage("there is nothing to merge").hint("name the reports of all ranks"));
@@ -87,10 +146,10 @@ pub(super) fn check(ranks: &mut [RankReport], missing: Missing) -> Result<Vec<u3
         same_benchmark(first, other)?;
     }
     let of = first.share.rank.of;
-    let is_there = |number: &u32| ranks.iter().any(|rank| rank.share.rank.number == *number);
-    let absent: Vec<u32> = (0..of).filter(|number| !is_there(number)).collect();
-    if !absent.is_empty() && missing == Missing::Refused {
-        let numbers = absent.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let there: Vec<u32> = ranks.iter().map(|rank| rank.share.rank.number).collect();
+    let absent = Absent::of(of, &there);
+    if absent.count > 0 && missing == Missing::Refused {
+        let numbers = absent.numbers();
         return Err(Error::input(format!("there were {of} ranks, and these are missing: {numbers}"))
             .hint("name their reports too, or merge what there is with --partial"));
     }
@@ -144,4 +203,22 @@ pub(super) fn unlike_machines(ranks: &[RankReport]) -> Vec<String> {
         compare(&format!("bytes that {} may hold are", tier.role.name()), &capacity);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: a list as long as the number of ranks that a report claims.
+    #[test]
+    fn a_few_of_those_that_are_missing_are_named() {
+        let some = Absent::of(4, &[1, 3]);
+        assert_eq!((some.count, some.first.as_slice(), some.numbers()), (2, &[0, 2][..], "0, 2".to_owned()));
+        assert_eq!(Absent::of(2, &[0, 1]).warning(), None);
+        let most = Absent::of(MOST_RANKS, &[0, 5]);
+        assert_eq!((most.count, most.first.len()), (999_998, 8));
+        assert_eq!(most.numbers(), "1, 2, 3, 4, 6, 7, 8, 9 and 999990 more");
+        assert!(Absent::of(2, &[1]).warning().unwrap().starts_with("rank 0 is missing: "));
+        assert!(most.warning().unwrap().starts_with("ranks 1, 2, "));
+    }
 }

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use wavetank_model::{Error, Result};
 
 use super::rules::{RULES, Run};
-use super::{KIND, MANIFEST, Manifest, PLAN, SCHEMA_VERSION, SYSTEM, sums, trial_file};
+use super::{
+    KIND, Listed, MANIFEST, Manifest, OTHER, PLAN, REPORT, SCHEMA_VERSION, SYSTEM, sums, trial_file,
+};
 use crate::bench::submission::SUBMISSIONS;
 
 /// What a check found.
@@ -38,27 +39,21 @@ impl Checked {
     }
 }
 
-/// Checks a package: its files against their checksums, and every benchmark against the rules.
+/// Checks a package: its files against their checksums, and every benchmark against the rules. Only what is no
+/// package at all is an error.
 pub fn check_package(folder: &Path) -> Result<Checked> {
     let manifest: Manifest = read(&folder.join(MANIFEST))?;
     if (manifest.kind.as_str(), manifest.schema_version) != (KIND, SCHEMA_VERSION) {
         return Err(Error::input("is another kind of package").at(folder.display().to_string()));
     }
+    let sums = sums::differences(folder).map_err(|error| in_a_line(&error));
     let mut findings = vec![
-        of_all("checksums", in_words(sums::differences(folder)?, "as they were written")),
-        of_all("system description", system(folder)),
+        of_all("checksums", sums.and_then(|wrong| in_words(wrong, "as they were written"))),
         of_all("version", version(&manifest)),
+        of_all("benchmarks", listed_once(&manifest)),
     ];
-    if manifest.runs.is_empty() {
-        findings.push(of_all("benchmarks", Err("there are none".to_owned())));
-    }
     for listed in &manifest.runs {
-        let run = run(folder, &listed.name, listed.trials)?;
-        findings.extend(RULES.iter().map(|rule| Finding {
-            of: run.name.clone(),
-            rule: rule.name,
-            result: (rule.check)(&run),
-        }));
+        findings.extend(of_one(folder, listed));
     }
     let missing = SUBMISSIONS.iter().filter(|one| manifest.runs.iter().all(|listed| listed.name != one.name));
     let notes = missing.map(|one| format!("{} is not in it", one.name)).collect();
@@ -73,10 +68,36 @@ fn in_words(wrong: Vec<String>, otherwise: &str) -> Result<String, String> {
     if wrong.is_empty() { Ok(otherwise.to_owned()) } else { Err(wrong.join("; ")) }
 }
 
-fn system(folder: &Path) -> Result<String, String> {
-    let system: Value = read(&folder.join(SYSTEM)).map_err(|error| error.to_string())?;
-    let names: Vec<&str> = system.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    if names.is_empty() { Err("it says nothing".to_owned()) } else { Ok(names.join(", ")) }
+/// Every benchmark is in it once, in a folder of its own.
+fn listed_once(manifest: &Manifest) -> Result<String, String> {
+    let names: Vec<&str> = manifest.runs.iter().map(|listed| listed.name.as_str()).collect();
+    if names.is_empty() {
+        return Err("there are none".to_owned());
+    }
+    let known = |name: &str| name == OTHER || SUBMISSIONS.iter().any(|one| one.name == name);
+    let mut wrong = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        if names[..at].contains(name) {
+            wrong.push(format!("{name} is listed twice"));
+        } else if !known(name) {
+            wrong.push(format!("{name} is no name of one"));
+        }
+    }
+    in_words(wrong, &names.join(", "))
+}
+
+/// What the rules say of one benchmark, or which of its files cannot be read.
+fn of_one(folder: &Path, listed: &Listed) -> Vec<Finding> {
+    let finding = |rule, result| Finding { of: listed.name.clone(), rule, result };
+    match run(folder, listed) {
+        Ok(run) => RULES.iter().map(|rule| finding(rule.name, (rule.check)(&run))).collect(),
+        Err(error) => vec![finding("files", Err(in_a_line(&error)))],
+    }
+}
+
+/// What is wrong with a file, and where.
+fn in_a_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// Rules and layout belong to a version; another one's are not ours to judge.
@@ -85,11 +106,15 @@ fn version(manifest: &Manifest) -> Result<String, String> {
     if theirs == ours { Ok(ours.to_owned()) } else { Err(format!("made by {theirs}, checked by {ours}")) }
 }
 
-fn run(folder: &Path, name: &str, trials: u32) -> Result<Run> {
-    let folder = folder.join(name);
-    let plan = read(&folder.join(PLAN))?;
-    let trials = (1..=trials).map(|number| read(&folder.join(trial_file(number)))).collect::<Result<_>>()?;
-    Ok(Run { name: name.to_owned(), plan, trials })
+fn run(folder: &Path, listed: &Listed) -> Result<Run> {
+    let folder = folder.join(&listed.name);
+    let trial = |number| read(&folder.join(trial_file(number)));
+    Ok(Run {
+        plan: read(&folder.join(PLAN))?,
+        systems: read(&folder.join(SYSTEM))?,
+        report: read(&folder.join(REPORT))?,
+        trials: (1..=listed.trials).map(trial).collect::<Result<_>>()?,
+    })
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {

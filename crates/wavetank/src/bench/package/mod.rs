@@ -1,11 +1,11 @@
 //! A submission as a folder: what was run on what, every trial of it, and checksums.
 //!
 //! ```text
-//! DIR/manifest.json   what is in it, and which version made it
-//! DIR/system.json     the machine
-//! DIR/NAME/plan.json  what was run: a submission's name, or `run`
+//! DIR/manifest.json     what is in it, and which version made it
+//! DIR/NAME/plan.json    what was run: a submission's name, or `run`
+//! DIR/NAME/system.json  the machines it ran on, one of each rank
 //! DIR/NAME/report.json, DIR/NAME/trial_N.json
-//! DIR/SHA256SUMS      of all other files, as `sha256sum --check` reads them
+//! DIR/SHA256SUMS        of all other files, as `sha256sum --check` reads them
 //! ```
 
 mod check;
@@ -21,6 +21,7 @@ use wavetank_model::{Error, ErrorKind, Result};
 
 use super::plan::BenchPlan;
 use super::submission::Submission;
+use super::suite::Hardware;
 
 pub use check::{Checked, Finding, check_package};
 
@@ -65,6 +66,8 @@ pub struct Results<'a> {
     pub report: &'a Value,
     /// The report of each trial alone.
     pub trials: &'a [Value],
+    /// The machines it ran on: one, or that of each rank.
+    pub systems: &'a [Hardware],
 }
 
 /// What a benchmark is called in a package: the submission that it is, if any.
@@ -118,13 +121,14 @@ impl Package {
 
     /// Adds a finished benchmark, in the place of one of the same name.
     pub fn add(&mut self, name: &str, results: Results<'_>) -> Result<()> {
-        let Results { plan, report, trials } = results;
+        let Results { plan, report, trials, systems } = results;
         let folder = self.folder.join(name);
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(|error| Error::io(&folder, error))?;
         }
         fs::create_dir_all(&folder).map_err(|error| Error::io(&folder, error))?;
         write_json(&folder.join(PLAN), plan)?;
+        write_json(&folder.join(SYSTEM), &systems)?;
         write_json(&folder.join(REPORT), report)?;
         for (number, report) in (1..).zip(trials) {
             write_json(&folder.join(trial_file(number)), report)?;
@@ -135,9 +139,8 @@ impl Package {
         Ok(())
     }
 
-    /// Writes what is in it, the machine it was run on, and the checksums of everything.
-    pub fn seal(&self, system: &impl Serialize) -> Result<()> {
-        write_json(&self.folder.join(SYSTEM), system)?;
+    /// Writes what is in it, and the checksums of everything.
+    pub fn seal(&self) -> Result<()> {
         write_json(&self.folder.join(MANIFEST), &self.manifest)?;
         sums::write(&self.folder)
     }

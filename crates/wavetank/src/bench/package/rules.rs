@@ -4,8 +4,10 @@ use serde_json::Value;
 use wavetank_bench::Time;
 use wavetank_model::TierRole;
 
+use crate::bench::merge::ENOUGH;
 use crate::bench::plan::BenchPlan;
-use crate::bench::submission::{SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission};
+use crate::bench::submission::{DRIVES, SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission};
+use crate::bench::suite::Hardware;
 use crate::bench::trials::FEWEST;
 
 /// A window may be shorter than planned by this part: it ends with an operation, not on the instant.
@@ -13,8 +15,11 @@ const SHORTER: f64 = 0.01;
 
 /// A benchmark in a package, as it was read.
 pub(super) struct Run {
-    pub(super) name: String,
     pub(super) plan: BenchPlan,
+    /// The machines it ran on.
+    pub(super) systems: Vec<Hardware>,
+    /// The report of all trials.
+    pub(super) report: Value,
     /// The report of each trial.
     pub(super) trials: Vec<Value>,
 }
@@ -40,6 +45,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "no autoscaling", check: |run| none(run.plan.run.scaling.is_none(), "users change") },
     Rule { name: "real storage", check: storage },
     Rule { name: "trials are of the plan", check: same_plan },
+    Rule { name: "the report is of the trials", check: same_trials },
+    Rule { name: "ranks at the same time", check: same_time },
+    Rule { name: "system description", check: systems },
     Rule { name: "nothing lost", check: nothing_lost },
     Rule { name: "storage was used", check: storage_was_used },
 ];
@@ -72,8 +80,17 @@ fn duration(run: &Run) -> Result<String, String> {
     }
     for (number, report) in (1..).zip(&run.trials) {
         let elapsed = report.pointer("/summary/elapsed_time").and_then(Value::as_f64).unwrap_or(0.0);
-        if elapsed < planned * (1.0 - SHORTER) {
+        let least = planned * (1.0 - SHORTER);
+        if elapsed < least {
             return Err(format!("trial {number} measured {elapsed:.1} s of {planned}"));
+        }
+        // All ranks together measure from the first beginning to the last end.
+        for rank in ranks(report) {
+            let elapsed = rank["elapsed_time"].as_f64().unwrap_or(0.0);
+            if elapsed < least {
+                let rank = &rank["rank"];
+                return Err(format!("trial {number} of rank {rank} measured {elapsed:.1} s of {planned}"));
+            }
         }
     }
     Ok(format!("{planned} s"))
@@ -90,7 +107,7 @@ fn trials(run: &Run) -> Result<String, String> {
 fn storage(run: &Run) -> Result<String, String> {
     let plan = &run.plan.run;
     let backend = plan.storage().map_or("none", |tier| tier.backend.as_str());
-    if !matches!(backend, "direct" | "buffered") {
+    if !DRIVES.contains(&backend) {
         return Err(format!("{backend} is no drive"));
     }
     if plan.time != Time::Wall {
@@ -108,6 +125,66 @@ fn same_plan(run: &Run) -> Result<String, String> {
         }
     }
     Ok("all".to_owned())
+}
+
+/// The rows of the ranks of a merged report; none of another.
+fn ranks(report: &Value) -> impl Iterator<Item = &Value> {
+    report.pointer("/merged/ranks").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn same_trials(run: &Run) -> Result<String, String> {
+    let number = |key: &str| run.report["trials"][key].as_u64().unwrap_or(0) as usize;
+    let (listed, told, reported) = (run.trials.len(), number("run"), number("reported"));
+    if told != listed {
+        return Err(format!("it is of {told} trials, and {listed} are listed"));
+    }
+    let value = |report: &Value| report.pointer("/summary/primary_metric/value").and_then(Value::as_f64);
+    let trial = reported.checked_sub(1).and_then(|at| run.trials.get(at));
+    let (Some(theirs), Some(its)) = (trial.and_then(value), value(&run.report)) else {
+        return Err(format!("trial {reported} or the report has no primary metric"));
+    };
+    if theirs != its {
+        return Err(format!("its primary metric is {its}, and that of trial {reported} is {theirs}"));
+    }
+    Ok(format!("of {told}, trial {reported} is reported"))
+}
+
+/// Bandwidths that were added up are those of one time.
+fn same_time(run: &Run) -> Result<String, String> {
+    if run.trials.iter().all(|report| report.get("merged").is_none()) {
+        return Ok("one process".to_owned());
+    }
+    let mut least = f64::INFINITY;
+    for (number, report) in (1..).zip(&run.trials) {
+        let (of, there) = (report["merged"]["of"].as_u64().unwrap_or(0), ranks(report).count() as u64);
+        if of != there {
+            return Err(format!("trial {number} is of {there} ranks, and there were {of}"));
+        }
+        let share = report.pointer("/merged/overlap/share").and_then(Value::as_f64).unwrap_or(0.0);
+        if share < ENOUGH {
+            let percent = share * 100.0;
+            return Err(format!(
+                "all ranks of trial {number} measured together for {percent:.0} % of its time"
+            ));
+        }
+        least = least.min(share);
+    }
+    Ok(format!("for {:.0} % of the time, at least", least * 100.0))
+}
+
+fn systems(run: &Run) -> Result<String, String> {
+    let (found, needed) = (run.systems.len(), ranks(&run.report).count().max(1));
+    if found != needed {
+        return Err(format!("of {found} machines, and {needed} ran it"));
+    }
+    let mut names: Vec<String> = run.systems.iter().map(system).collect();
+    names.dedup();
+    Ok(names.join("; "))
+}
+
+fn system(system: &Hardware) -> String {
+    let cpu = system.cpu.as_deref().unwrap_or("a processor that is not known");
+    format!("{cpu}, {} cores, {}", system.cores, system.place.drive_names())
 }
 
 fn nothing_lost(run: &Run) -> Result<String, String> {

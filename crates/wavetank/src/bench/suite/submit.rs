@@ -30,10 +30,12 @@ impl Suite {
             }
             let report = self.folder.read_json(report)?;
             let trials: Vec<Value> = trials.iter().map(|file| self.trial(file)).collect::<Result<_>>()?;
-            package.add(&step.name, Results { plan: &ready.plan, report: &report, trials: &trials })?;
+            let systems = std::slice::from_ref(&self.record.plan.hardware);
+            let results = Results { plan: &ready.plan, report: &report, trials: &trials, systems };
+            package.add(&step.name, results)?;
             count += 1;
         }
-        package.seal(&self.record.plan.hardware)?;
+        package.seal()?;
         Ok(count)
     }
 }
