@@ -82,6 +82,7 @@ impl<'b> Outline<'b> {
                 outline.args = Some(cursor);
                 // Last, as they are written, their end is found when they are read.
                 if field == fields {
+                    outline.after_args = 0;
                     return Ok(outline);
                 }
                 cursor.skip()?;
@@ -111,6 +112,9 @@ impl<'b> Outline<'b> {
             }
         };
         ended(args, self.after_args)?;
+        if matches!(salts, Salts::Each(_, 1..)) {
+            return Err(Fault::damaged("more salts than keys"));
+        }
         if self.outcome.as_ref().is_some_and(|fates| fates.len() != call.keys().count()) {
             return Err(Fault::damaged("the result has more keys than the call, or fewer"));
         }

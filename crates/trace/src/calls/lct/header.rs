@@ -128,11 +128,17 @@ impl<'b> Raw<'b> {
     }
 }
 
+/// What a recorder says of itself is short.
+const MOST_META: usize = 64;
+
 /// Texts and whole numbers; anything else is left out.
 fn level_meta(cursor: &mut Cursor<'_>) -> Read<Map<String, Value>> {
     let mut meta = Map::new();
     cursor.fields(|name, cursor| {
-        let value = match (cursor.is_text(), cursor.clone().integer::<i64>()) {
+        if meta.len() >= MOST_META {
+            return Ok(Field::Unknown);
+        }
+        let value = match (cursor.is_text(), { *cursor }.integer::<i64>()) {
             (true, _) => Value::from(cursor.text()?),
             (_, Ok(number)) => {
                 cursor.skip()?;

@@ -1,14 +1,14 @@
 //! Keys and layouts of records, each looked into once. Keys of one model, rank and group differ in their hash
 //! only: what stands before and after it is kept as it was encoded, and the next key is compared with that.
 
-use wavetank_model::{FamilyId, KeyFamily, KeyId, KeyTable, Keys, Layout, LayoutId, ObjectKey};
+use wavetank_model::{FamilyId, KeyFamily, KeyId, KeyTable, Keys, Layout, LayoutId};
 
 use super::cursor::{Cursor, Fault, Read};
 use super::generation::Generations;
 use super::shape::{Field, keep, required};
 
-/// Encodings kept; more of them are read the long way.
-const ENCODINGS: usize = 256;
+/// Encodings kept: of keys, where new ones take the place of old ones, and of layouts, where they do not.
+const ENCODINGS: usize = 64;
 /// A key takes more than this.
 const LEAST_KEY: usize = 40;
 
@@ -18,6 +18,10 @@ pub(super) struct Names {
     encodings: Vec<Encoding>,
     /// The one that fitted last.
     last: usize,
+    /// How many keys were looked into.
+    learnt: usize,
+    /// The family of the last key whose tenant stood beside it, with and without it, and the key after it.
+    salted: Option<(FamilyId, FamilyId, KeyId)>,
     layouts: Vec<(Box<[u8]>, LayoutId)>,
     schema: u64,
     /// What the shape of keys says of the file.
@@ -81,6 +85,8 @@ impl Names {
             table: KeyTable::default(),
             encodings: Vec::new(),
             last: 0,
+            learnt: 0,
+            salted: None,
             layouts: Vec::new(),
             schema,
             evidence: Generations::ANY,
@@ -126,10 +132,22 @@ impl Names {
     /// The key of the tenant that stands beside it, if one does.
     fn salted(&mut self, family: FamilyId, hash: &[u8], salts: &mut Salts<'_>) -> Read<KeyId> {
         let Some(salt) = salts.next()? else { return Ok(self.table.key_of(family, hash)) };
-        let KeyFamily { model_name, kv_rank, object_group_id, .. } = self.table.family(family);
-        let model_name = model_name.to_owned();
-        let family = KeyFamily { model_name: &model_name, kv_rank, object_group_id, cache_salt: salt };
-        Ok(self.table.key_id(ObjectKey { chunk_hash: hash, family }))
+        let (salted, next) = match self.salted {
+            Some((plain, salted, next))
+                if plain == family && self.table.family(salted).cache_salt == salt =>
+            {
+                (salted, next)
+            }
+            _ => {
+                let KeyFamily { model_name, kv_rank, object_group_id, .. } = self.table.family(family);
+                let model_name = &model_name.to_owned();
+                let salted = KeyFamily { model_name, kv_rank, object_group_id, cache_salt: salt };
+                (self.table.family_id(salted), KeyId(0))
+            }
+        };
+        let key = self.table.key_near(next, salted, hash);
+        self.salted = Some((family, salted, KeyId(key.0.wrapping_add(1))));
+        Ok(key)
     }
 
     /// Looks into a key and keeps how it is encoded.
@@ -147,13 +165,15 @@ impl Names {
             object_group_id: key.group.unwrap_or(0),
             cache_salt: key.salt.unwrap_or(""),
         });
-        if self.encodings.len() < ENCODINGS {
-            let whole = &start[..start.len() - cursor.rest().len()];
-            let (head, rest) = whole.split_at(start.len() - key.before);
-            let (hash, tail) = rest.split_at(key.hash.len());
-            self.last = self.encodings.len();
-            let (head, hash, tail, next) = (head.into(), hash.len(), tail.into(), KeyId(0));
-            self.encodings.push(Encoding { head, hash, tail, family, next });
+        let whole = &start[..start.len() - cursor.rest().len()];
+        let (head, rest) = whole.split_at(start.len() - key.before);
+        let (hash, tail) = rest.split_at(key.hash.len());
+        let (head, hash, tail, next) = (head.into(), hash.len(), tail.into(), KeyId(0));
+        self.last = self.learnt % ENCODINGS;
+        self.learnt += 1;
+        match self.encodings.get_mut(self.last) {
+            Some(oldest) => *oldest = Encoding { head, hash, tail, family, next },
+            None => self.encodings.push(Encoding { head, hash, tail, family, next }),
         }
         Ok((family, key.hash))
     }
