@@ -159,8 +159,10 @@ fn documents(args: &SuiteArgs, findings: &mut Findings) -> u32 {
     if !args.enable_rag {
         return 0;
     }
-    let count = args.rag_num_docs.unwrap_or(DOCUMENTS);
-    findings.count("--rag-num-docs", count.into(), 1, u32::MAX.into()) as u32
+    if args.rag_num_docs == Some(0) {
+        findings.wrong("--rag-num-docs", "must be at least 1: without documents, leave out --enable-rag");
+    }
+    args.rag_num_docs.unwrap_or(DOCUMENTS)
 }
 
 fn memory_gb(hardware: &Hardware, warnings: &mut Vec<String>) -> f64 {

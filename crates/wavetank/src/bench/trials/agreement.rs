@@ -11,9 +11,9 @@ pub(in super::super) struct Agreement {
     pub(in super::super) values: Vec<f64>,
     pub(in super::super) median: f64,
     pub(in super::super) mean: f64,
-    /// The median of the distances from the median; absent with one trial.
+    /// The median of the distances from the median; absent with one trial, or where nothing was measured.
     pub(in super::super) mad: Option<f64>,
-    /// The standard deviation over the mean; absent with one trial, or where nothing was measured.
+    /// The standard deviation over the mean; absent as well.
     pub(in super::super) cv: Option<f64>,
     /// Nearest-rank percentiles of the trials' values; of few trials these are the largest.
     pub(in super::super) p95: f64,
@@ -44,15 +44,15 @@ impl Agreement {
         let mean = values.iter().sum::<f64>() / count;
         let variance =
             values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
-        let is_spread = values.len() > 1;
-        let cv = (is_spread && mean != 0.0).then(|| variance.sqrt() / mean.abs());
+        let has_spread = values.len() > 1 && mean != 0.0;
+        let cv = has_spread.then(|| variance.sqrt() / mean.abs());
         let median = median(values);
         let distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
         let trend = trend(values, mean);
         Self {
             median,
             mean,
-            mad: is_spread.then(|| self::median(&distances)),
+            mad: has_spread.then(|| self::median(&distances)),
             cv,
             p95: percentile(values, 95.0),
             p99: percentile(values, 99.0),
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(spreads(&[7.0, 7.0]), (true, true, true, few));
         assert_eq!(spreads(&[1.0, 9.0]), (true, true, true, few));
         assert_eq!(spreads(&[7.0, 7.0, 7.0]), (true, true, true, "steady"));
-        assert_eq!(spreads(&[0.0; 3]), (true, false, false, "nothing was measured"));
+        assert_eq!(spreads(&[0.0; 3]), (false, false, false, "nothing was measured"));
     }
 
     /// Broken by: calling noise a trend, or a trend noise.

@@ -225,10 +225,11 @@ fn pauses_take_time() {
     assert_eq!(suite.to_run(), (3, of(10.0).seconds()), "the plan and the run say the same");
 }
 
+/// Broken by: a suite without documents for someone who asked for them.
 #[test]
 fn documents_are_at_least_one() {
     let stand = Stand::new();
     let none = SuiteArgs { enable_rag: true, rag_num_docs: Some(0), ..stand.args() };
     let refusal = stand.try_plan(&without_gpu(), &none).unwrap_err().to_string();
-    assert!(refusal.contains("--rag-num-docs: must be from 1 to "), "{refusal}");
+    assert!(refusal.contains("--rag-num-docs: must be at least 1: "), "{refusal}");
 }
