@@ -15,4 +15,5 @@ mod readme;
 mod report;
 mod sandbox;
 mod trace_info;
+mod trace_replay;
 mod validate;

@@ -71,7 +71,7 @@ fn calls() -> Vec<Recorded> {
     calls
 }
 
-fn record(sandbox: &Sandbox, name: &str, options: LctOptions) {
+pub(crate) fn record(sandbox: &Sandbox, name: &str, options: LctOptions) {
     let header = Header::storage(1_794_704_663.5, CONFIG.to_owned());
     let mut recording = Recording::create(&sandbox.path(name), header, options).expect("a file");
     calls().iter().for_each(|call| recording.write(call, &table()).expect("room"));
