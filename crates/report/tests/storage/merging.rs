@@ -189,8 +189,8 @@ fn largest(json: &mut Value) {
     }
 }
 
-/// Broken by: a sum that does not saturate (tests panic on it, a release would wrap), or a row of the timeline
-/// beyond its end.
+/// Broken by: a sum that does not saturate (tests panic on it, a release would wrap), or a row of the
+/// timeline beyond its end.
 #[test]
 fn absurd_counts_are_added_up_without_a_panic() {
     let run = collect(&setting(), window(10, &rich()));

@@ -69,7 +69,8 @@ fn requests(run: &StorageSummary) -> String {
     let rate =
         if run.parts.is_empty() { format!("{rate}/s") } else { format!("{rate}/s, the ranks' own added up") };
     format!(
-        "Requests: {} served in {} s ({rate}), {} in flight, {} waiting, {} turned away; {} tokens generated\n",
+        "Requests: {} served in {} s ({rate}), {} in flight, {} waiting, {} turned away; \
+         {} tokens generated\n",
         requests.completed(),
         number(window.elapsed.as_seconds()),
         window.in_flight,

@@ -71,8 +71,8 @@ pub fn merge(files: &[PathBuf], missing: Missing) -> Result<Merged> {
     Ok(Whole { ranks: &ranks, absent, trials }.merged())
 }
 
-/// Every trial that all ranks ran, merged; ranks do not know of each other, so that none of them can say which
-/// one to report.
+/// Every trial that all ranks ran, merged; ranks do not know of each other, so that none of them can say
+/// which one to report.
 fn merged_trials(ranks: &[RankReport]) -> Result<Vec<StorageSummary>> {
     let count = ranks.iter().map(|rank| rank.share.trials.len()).min().unwrap_or(0);
     (0..count).map(|number| merged_trial(ranks, number)).collect()

@@ -39,8 +39,8 @@ impl Checked {
     }
 }
 
-/// Checks a package: its files against their checksums, and every benchmark against the rules. Only what is no
-/// package at all is an error.
+/// Checks a package: its files against their checksums, and every benchmark against the rules. Only what is
+/// no package at all is an error.
 pub fn check_package(folder: &Path) -> Result<Checked> {
     let manifest: Manifest = read(&folder.join(MANIFEST))?;
     if (manifest.kind.as_str(), manifest.schema_version) != (KIND, SCHEMA_VERSION) {
