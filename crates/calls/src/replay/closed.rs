@@ -4,11 +4,12 @@ use wavetank_model::{Fate, KeyId, LayoutId, Prefetch, Recorded, StorageCall};
 
 use super::Player;
 use super::caller::Pending;
+use super::expect::caller_of;
 
 impl Player<'_> {
     /// What the caller does at a recorded call.
     pub(super) fn decide(&mut self, recorded: &Recorded) {
-        let thread = recorded.thread;
+        let thread = caller_of(recorded, self.by_thread);
         match &recorded.call {
             StorageCall::SubmitPrefetch(asked) => {
                 self.read_all(thread);

@@ -14,9 +14,10 @@ pub(crate) type Expected = Option<Box<[KeyId]>>;
 /// One for each call.
 pub(crate) fn expected(calls: &[Recorded]) -> Vec<Expected> {
     let mut found: Vec<Expected> = calls.iter().map(recorded).collect();
+    let by_thread = has_threads(calls);
     let mut callers: HashMap<Option<u32>, Caller> = HashMap::new();
     for (at, recorded) in calls.iter().enumerate() {
-        let caller = callers.entry(recorded.thread).or_default();
+        let caller = callers.entry(caller_of(recorded, by_thread)).or_default();
         match &recorded.call {
             StorageCall::SubmitPrefetch(asked) => {
                 caller.settle(&mut found);
@@ -39,6 +40,23 @@ pub(crate) fn expected(calls: &[Recorded]) -> Vec<Expected> {
     }
     callers.into_values().for_each(|mut caller| caller.settle(&mut found));
     found
+}
+
+/// Whether a recording says who made each call; where it does not always, there is one caller.
+pub(crate) fn has_threads(calls: &[Recorded]) -> ByThread {
+    if calls.iter().all(|recorded| recorded.thread.is_some()) { ByThread::Yes } else { ByThread::No }
+}
+
+/// Whether callers are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ByThread {
+    Yes,
+    No,
+}
+
+/// Who made a call.
+pub(crate) fn caller_of(recorded: &Recorded, by_thread: ByThread) -> Option<u32> {
+    recorded.thread.filter(|_| by_thread == ByThread::Yes)
 }
 
 /// What the recording itself says.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use wavetank_model::{Fate, KeyId, LayoutId, Recorded, Result, StorageCall};
 
 use self::caller::Callers;
-use self::expect::{Expected, expected};
+use self::expect::{ByThread, Expected, caller_of, expected, has_threads};
 pub use self::tally::{Divergence, Tally};
 use crate::engine::Engine;
 use crate::plan::Plan;
@@ -53,6 +53,7 @@ pub fn replay(recording: &Recording<'_>, plan: &Plan, ticks: &[Ticks], mode: Mod
         callers: Callers::new(recording.keys),
         tally: Tally::default(),
         fates: Vec::new(),
+        by_thread: has_threads(recording.calls),
     };
     let expected = expected(recording.calls);
     for (number, (recorded, expected)) in recording.calls.iter().zip(&expected).enumerate() {
@@ -77,15 +78,17 @@ struct Player<'a> {
     tally: Tally,
     /// Of the call that was made last.
     fates: Vec<Fate>,
+    by_thread: ByThread,
 }
 
 impl Player<'_> {
     /// Makes a call as it was made, and compares.
     fn make(&mut self, number: usize, recorded: &Recorded, expected: &Expected) {
         self.fates.clear();
+        let thread = caller_of(recorded, self.by_thread);
         let what = match &recorded.call {
             StorageCall::SubmitPrefetch(asked) => {
-                self.prefetch(recorded.thread, asked);
+                self.prefetch(thread, asked);
                 "prefetch"
             }
             StorageCall::ReserveWrite { keys, layout, .. } => {
@@ -93,9 +96,9 @@ impl Player<'_> {
                 "reserve_write"
             }
             StorageCall::FinishWrite { keys } => return self.finish_write(keys),
-            StorageCall::ReadEnter { keys } => return self.enter(recorded.thread, keys),
-            StorageCall::ReadExit { keys } => return self.exit(recorded.thread, keys),
-            StorageCall::FinishRead { keys, locks } => return self.release(recorded.thread, keys, *locks),
+            StorageCall::ReadEnter { keys } => return self.enter(thread, keys),
+            StorageCall::ReadExit { keys } => return self.exit(thread, keys),
+            StorageCall::FinishRead { keys, locks } => return self.release(thread, keys, *locks),
             _ => return,
         };
         self.compare(number, recorded, (what, expected));

@@ -3,7 +3,7 @@
 use wavetank_model::{KeyId, LayoutId, Prefetch, Recorded, StorageCall};
 
 use super::Player;
-use super::expect::Expected;
+use super::expect::{Expected, caller_of};
 
 impl Player<'_> {
     /// Puts right what the call just made found.
@@ -17,10 +17,11 @@ impl Player<'_> {
     }
 
     fn put_hits_right(&mut self, recorded: &Recorded, asked: &Prefetch, expected: &[KeyId]) {
+        let thread = caller_of(recorded, self.by_thread);
         let mut got = self.found(&recorded.call);
         got.sort_unstable();
         for &key in got.iter().filter(|key| expected.binary_search(key).is_err()) {
-            self.callers.of(recorded.thread).take(key, u32::MAX);
+            self.callers.of(thread).take(key, u32::MAX);
             self.engine.force_out(key);
             self.tally.forced_out += 1;
         }
@@ -29,7 +30,7 @@ impl Player<'_> {
             let wanted = row.keys.iter().filter(|key| expected.binary_search(key).is_ok());
             for &key in wanted.filter(|key| got.binary_search(key).is_err()) {
                 self.engine.force_in(key, bytes, asked.readers.max(1));
-                self.callers.of(recorded.thread).hold(key, asked.readers);
+                self.callers.of(thread).hold(key, asked.readers);
                 self.tally.forced_in += 1;
             }
         }

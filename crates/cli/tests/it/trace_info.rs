@@ -149,9 +149,6 @@ fn damage_and_other_files() {
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{line}");
         assert!(run.stderr.contains(expected), "{line}: {}", run.stderr);
     }
-    let play = sandbox.run("trace replay ours.lct --format lct --storage-capacity-gb 0.01 --backend memory");
-    assert_eq!(play.code, Some(2), "{}", play.stderr);
-    assert!(play.stderr.contains("lct holds calls on a store, not operations on a tier"), "{}", play.stderr);
 }
 
 /// Broken by: a sample of the reference that is read otherwise.
