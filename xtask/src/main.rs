@@ -127,6 +127,6 @@ mod tests {
     fn usage_names_every_command_and_bench() {
         let text = usage();
         assert!(COMMANDS.iter().all(|c| text.contains(&format!("  {:<10}{}", c.name, c.about))), "{text}");
-        assert!(text.ends_with("benches: kv, replay, store, suite"), "{text}");
+        assert!(text.ends_with("benches: calls, kv, replay, store, suite"), "{text}");
     }
 }
