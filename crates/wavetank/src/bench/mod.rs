@@ -11,6 +11,7 @@ mod check;
 mod compared;
 mod config;
 mod dataset;
+mod disk;
 mod draft;
 mod feed;
 mod findings;

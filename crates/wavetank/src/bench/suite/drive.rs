@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::hardware::Surroundings;
-use crate::bench::trials::disks_below;
+use crate::bench::disk::disks;
 
 /// A block device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,9 +91,8 @@ impl Drive {
         // File systems of their own devices (btrfs, zfs) have a number that is no drive's.
         let by_name = mount.source.strip_prefix("/dev/").map(|name| Path::new("/sys/class/block").join(name));
         let mut links = [Some(by_number), by_name].into_iter().flatten();
-        let disks =
-            links.find_map(|link| Some(disks_below(&surroundings.at(link))).filter(|it| !it.is_empty()));
-        disks.into_iter().flatten().filter_map(|folder| Self::of(&folder)).collect()
+        let found = links.find_map(|link| Some(disks(&surroundings.at(link))).filter(|it| !it.is_empty()));
+        found.into_iter().flatten().filter_map(|disk| Self::of(&disk.whole)).collect()
     }
 
     /// The one that a folder under `/sys` tells about.

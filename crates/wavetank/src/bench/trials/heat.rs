@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{major, minor};
 use serde::Serialize;
 
+use crate::bench::disk::{disks, entries};
+
 /// Where the kernel tells it.
 const SYS: &str = "/sys";
 /// A drive without a limit says it is 65,535 kelvin.
 const NO_LIMIT_FROM: f64 = 150.0;
-/// Drives of drives of drives: how deep volumes are followed.
-const DEEPEST: u32 = 4;
 
 /// How warm it is; what the machine does not tell is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -45,9 +45,10 @@ impl Heat {
     fn read(sys: &Path, device: Option<u64>) -> Self {
         let disks = device.map(|number| {
             let name = format!("dev/block/{}:{}", major(number), minor(number));
-            disks_below(&sys.join(name))
+            disks(&sys.join(name))
         });
-        let sensors: Vec<PathBuf> = disks.into_iter().flatten().flat_map(|disk| sensors(&disk)).collect();
+        let sensors: Vec<PathBuf> =
+            disks.into_iter().flatten().flat_map(|disk| sensors(&disk.whole)).collect();
         let warmest =
             sensors.iter().filter_map(|sensor| Some((sensor, degrees(&sensor.join("temp1_input"))?)));
         let warmest = warmest.max_by(|a, b| a.1.total_cmp(&b.1));
@@ -83,24 +84,6 @@ impl Heating {
     }
 }
 
-/// The disks below a block device, by their folders under `/sys`.
-pub(in super::super) fn disks_below(device: &Path) -> Vec<PathBuf> {
-    disks(device, DEEPEST)
-}
-
-/// That of a partition, those of a volume.
-fn disks(device: &Path, depth: u32) -> Vec<PathBuf> {
-    let Ok(mut node) = device.canonicalize() else { return Vec::new() };
-    if node.join("partition").exists() {
-        node.pop();
-    }
-    let below: Vec<PathBuf> = entries(&node.join("slaves"));
-    if below.is_empty() || depth == 0 {
-        return vec![node];
-    }
-    below.iter().flat_map(|part| disks(part, depth - 1)).collect()
-}
-
 /// The temperature sensors of a disk: NVMe has them beside the controller, SATA in a folder.
 fn sensors(disk: &Path) -> Vec<PathBuf> {
     let device = disk.join("device");
@@ -120,14 +103,6 @@ fn throttled(sys: &Path) -> Option<u64> {
         text.trim().parse::<u64>().ok()
     });
     counts.fold(None, |sum, count| Some(sum.unwrap_or(0) + count))
-}
-
-/// What is in a folder, sorted; nothing where there is none.
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let listed = fs::read_dir(folder).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.sort_unstable();
-    paths
 }
 
 #[cfg(test)]

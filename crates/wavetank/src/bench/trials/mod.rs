@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use wavetank_model::Nanos;
 
 pub(super) use agreement::Agreement;
-pub(super) use heat::{Heat, Heating, disks_below};
+pub(super) use heat::{Heat, Heating};
 pub(super) use pause::{drop_page_cache, rest};
 
 use super::draft::Draft;
