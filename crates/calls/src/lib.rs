@@ -17,5 +17,5 @@ mod tick;
 
 pub use engine::{Background, Engine};
 pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Plan, StorePolicy};
-pub use replay::{Divergence, Mode, Recording, Tally, replay};
+pub use replay::{Divergence, End, Mode, Recording, Tally, replay};
 pub use tick::Ticks;

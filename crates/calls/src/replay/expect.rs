@@ -2,17 +2,20 @@
 //!
 //! Without recorded outcomes: what a caller releases after a prefetch, before its next one, are the hits of
 //! the prefetch; what it finishes writing after a reservation is what it was granted (spec/storage-trace.md
-//! 10.1). A prefetch that locks nothing leaves no trace of what it found.
+//! 10.1). A prefetch that locks nothing leaves no trace of what it found, nor does one after which calls are
+//! missing: because the recorder lost them, or because the file was cut.
 
 use std::collections::HashMap;
 
 use wavetank_model::{Fate, KeyId, LockMode, Recorded, StorageCall};
 
+use super::End;
+
 /// Keys that a call found or was granted, ascending; absent where that cannot be known.
 pub(crate) type Expected = Option<Box<[KeyId]>>;
 
 /// One for each call.
-pub(crate) fn expected(calls: &[Recorded]) -> Vec<Expected> {
+pub(crate) fn expected(calls: &[Recorded], end: End) -> Vec<Expected> {
     let mut found: Vec<Expected> = calls.iter().map(recorded).collect();
     let by_thread = has_threads(calls);
     let mut callers: HashMap<Option<u32>, Caller> = HashMap::new();
@@ -35,10 +38,13 @@ pub(crate) fn expected(calls: &[Recorded]) -> Vec<Expected> {
             StorageCall::FinishWrite { keys } => {
                 caller.write.iter_mut().for_each(|(_, granted)| granted.extend_from_slice(keys));
             }
+            StorageCall::Gap { .. } => callers.clear(),
             _ => {}
         }
     }
-    callers.into_values().for_each(|mut caller| caller.settle(&mut found));
+    if end == End::Whole {
+        callers.into_values().for_each(|mut caller| caller.settle(&mut found));
+    }
     found
 }
 
@@ -92,4 +98,40 @@ impl Caller {
 fn sorted(mut keys: Vec<KeyId>) -> Box<[KeyId]> {
     keys.sort_unstable();
     keys.into_boxed_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use wavetank_model::{FetchPolicy, LayoutId, Nanos, Prefetch, Row};
+
+    use super::*;
+
+    fn calls(what: &[StorageCall]) -> Vec<Recorded> {
+        what.iter().map(|call| Recorded::plain(Nanos::ZERO, call.clone())).collect()
+    }
+
+    fn prefetch() -> StorageCall {
+        let row = Row { keys: [KeyId(0), KeyId(1)].into(), group: 0, layout: LayoutId(0), window: -1 };
+        StorageCall::SubmitPrefetch(Box::new(Prefetch {
+            rows: [row].into(),
+            readers: 1,
+            policy: FetchPolicy::Prefix,
+            lock: LockMode::Lock,
+            request: "".into(),
+            skip_l2: false,
+        }))
+    }
+
+    /// Broken by: taking calls that are missing for calls that were not made.
+    #[test]
+    fn what_follows_a_prefetch_says_what_it_found_unless_it_is_missing() {
+        let release = StorageCall::FinishRead { keys: [KeyId(1)].into(), locks: 1 };
+        let one: Expected = Some([KeyId(1)].into());
+        let none: Expected = Some([].into());
+        let whole = calls(&[prefetch(), release, prefetch()]);
+        assert_eq!(expected(&whole, End::Whole), [one.clone(), None, none]);
+        assert_eq!(expected(&whole, End::Cut), [one, None, None]);
+        let lost = calls(&[prefetch(), StorageCall::Gap { lost: 1 }, prefetch()]);
+        assert_eq!(expected(&lost, End::Whole), [None, None, Some([].into())]);
+    }
 }

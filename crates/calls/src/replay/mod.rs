@@ -41,6 +41,17 @@ pub struct Recording<'a> {
     pub keys: usize,
     /// What an object of each layout takes.
     pub layout_bytes: &'a [u64],
+    /// How it ends.
+    pub end: End,
+}
+
+/// How a recording ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With its last call.
+    Whole,
+    /// Somewhere: what came after is not known.
+    Cut,
 }
 
 /// Makes the calls of `recording` again.
@@ -55,7 +66,7 @@ pub fn replay(recording: &Recording<'_>, plan: &Plan, ticks: &[Ticks], mode: Mod
         fates: Vec::new(),
         by_thread: has_threads(recording.calls),
     };
-    let expected = expected(recording.calls);
+    let expected = expected(recording.calls, recording.end);
     for (number, (recorded, expected)) in recording.calls.iter().zip(&expected).enumerate() {
         player.engine.advance(recorded.at);
         match mode {

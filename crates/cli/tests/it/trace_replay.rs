@@ -26,8 +26,8 @@ fn what_differs_is_told_and_can_be_put_right() {
     assert_eq!(strict.code, Some(1));
     assert!(strict.stderr.contains("an outcome is other than recorded"), "{}", strict.stderr);
     let pinned = sandbox.run("trace replay ours.lct --l1-size-gb 1 --mode pinned");
-    assert!(pinned.stdout.contains("Released: 2 keys, 0 were not held"), "{}", pinned.stdout);
-    assert!(pinned.stdout.contains("Put right: 3 keys put in, 0 taken out"), "{}", pinned.stdout);
+    assert!(pinned.stdout.contains("Released keys: 2, 0 were not held"), "{}", pinned.stdout);
+    assert!(pinned.stdout.contains("Put right: 3 put in, 0 taken out"), "{}", pinned.stdout);
     let twice = sandbox.run("trace replay ours.lct --l1-size-gb 1");
     assert_eq!(twice.stdout, open.stdout);
 }

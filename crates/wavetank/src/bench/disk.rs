@@ -58,10 +58,10 @@ mod tests {
         symlink(system.join("nvme0n1/nvme0n1p2"), system.join("dm-0/slaves/a")).unwrap();
         symlink(system.join("nvme1n1"), system.join("dm-0/slaves/b")).unwrap();
         let disk = |named: &str, whole: &str| Disk { named: system.join(named), whole: system.join(whole) };
-        let (part, whole) = (disk("nvme0n1/nvme0n1p2", "nvme0n1"), disk("nvme1n1", "nvme1n1"));
-        assert_eq!(disks(&system.join("nvme0n1/nvme0n1p2")), [part.clone()]);
-        assert_eq!(disks(&system.join("nvme1n1")), [whole.clone()]);
-        assert_eq!(disks(&system.join("dm-0")), [part, whole]);
+        let expected = [disk("nvme0n1/nvme0n1p2", "nvme0n1"), disk("nvme1n1", "nvme1n1")];
+        assert_eq!(disks(&system.join("nvme0n1/nvme0n1p2")), expected[..1]);
+        assert_eq!(disks(&system.join("nvme1n1")), expected[1..]);
+        assert_eq!(disks(&system.join("dm-0")), expected);
         assert_eq!(disks(&system.join("none")), []);
     }
 }

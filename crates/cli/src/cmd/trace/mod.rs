@@ -3,7 +3,7 @@
 mod calls;
 mod log;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -77,7 +77,8 @@ fn replay(flags: ReplayFlags) -> Result<ExitCode> {
     if let Some(path) = &output {
         output::keep_apart(&[("the input", file.as_ref()), ("--output", path)])?;
     }
-    let guessed = if file.contains(".lct") { LCT } else { "mlperf-csv" };
+    let name = Path::new(&file).file_name().unwrap_or_default().to_string_lossy();
+    let guessed = if name.contains(".lct") { LCT } else { "mlperf-csv" };
     let format = format.as_deref().unwrap_or(guessed);
     let output = output.as_deref();
     let unfit = |kind: &str| {

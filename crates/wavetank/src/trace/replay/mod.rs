@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::Value;
-use wavetank_calls::{Recording, Tally, replay};
-use wavetank_model::{Error, KeyTable, Nanos, Recorded, Result};
+use wavetank_calls::{End, Recording, Tally, replay};
+use wavetank_model::{Error, KeyTable, Nanos, Recorded, Result, StorageCall};
 use wavetank_trace::calls::CallReader;
 use wavetank_trace::calls::lct::{FRAME_LIMIT, Reader};
 use wavetank_trace::{CallSurvey, Input};
@@ -85,16 +85,17 @@ pub fn replay_calls(args: &CallReplayArgs) -> Result<CallReplay> {
     let keys = reader.keys();
     let layout_bytes = keys.layouts().iter().map(|layout| layout.bytes()).collect::<Result<Vec<_>>>()?;
     let start = Instant::now();
-    let recording = Recording { calls: &calls, keys: keys.len(), layout_bytes: &layout_bytes };
+    let survey = reader.survey();
+    let end = if survey.cut.is_some() { End::Cut } else { End::Whole };
+    let recording = Recording { calls: &calls, keys: keys.len(), layout_bytes: &layout_bytes, end };
     let tally = replay(&recording, &plan.storage, &plan.ticks, plan.mode)?;
     let replay_s = start.elapsed().as_secs_f64();
-    let survey = reader.survey();
     Ok(CallReplay {
         schema_version: SCHEMA_VERSION,
         recording: args.recording.clone(),
         first_divergence_key: tally.first_divergence.as_ref().map(|first| named(keys, first.key)),
         left_out: left_out(&survey),
-        warnings: warnings(args, &plan, &config),
+        warnings: [warnings(args, &plan, &config), missing(&survey, &calls)].concat(),
         plan,
         tally,
         wall: Wall { read_s, replay_s },
@@ -110,13 +111,14 @@ fn named(keys: &KeyTable, key: u32) -> String {
 
 fn left_out(survey: &CallSurvey) -> Vec<String> {
     let reasons = survey.unknown.reasons.iter().chain(&survey.damaged.reasons);
-    let mut lines: Vec<String> =
-        reasons.map(|reason| format!("{} records: {}", reason.count, reason.reason)).collect();
+    let mut lines: Vec<String> = reasons
+        .map(|reason| format!("records that are not read ({}): {}", reason.reason, reason.count))
+        .collect();
     lines.extend(
         survey.cut.as_ref().map(|cut| format!("the file ends within the frame at byte {}", cut.offset)),
     );
     if survey.lost > 0 {
-        lines.push(format!("{} calls were lost by the recorder", survey.lost));
+        lines.push(format!("calls that the recorder lost: {}", survey.lost));
     }
     lines
 }
@@ -128,8 +130,8 @@ fn warnings(args: &CallReplayArgs, plan: &CallReplayPlan, config: &Value) -> Vec
     [
         missing.then(|| {
             format!(
-                "the recording had {adapters} tiers behind memory and does not hold their sizes; {} were \
-                 given (--l2-adapter)",
+                "the recording does not hold the sizes of the tiers behind memory: it had {adapters}, \
+                 {} given (--l2-adapter)",
                 args.l2_adapter.len()
             )
         }),
@@ -137,6 +139,28 @@ fn warnings(args: &CallReplayArgs, plan: &CallReplayPlan, config: &Value) -> Vec
             "the recording does not hold when eviction loops looked: a second apart is assumed (--ticks), \
              and what then differs grows"
                 .to_owned()
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What a recording has that is not followed, and lacks.
+fn missing(survey: &CallSurvey, calls: &[Recorded]) -> Vec<String> {
+    let is_background = |recorded: &&Recorded| {
+        matches!(recorded.call, StorageCall::EvictionPass { .. } | StorageCall::StoreCompleted { .. })
+    };
+    let background = calls.iter().filter(is_background).count();
+    let holes = survey.damaged.count() + survey.unknown.count();
+    [
+        (holes > 0).then(|| {
+            "records are missing, and with them what they implied: what follows them may look other than \
+             recorded"
+                .to_owned()
+        }),
+        (background > 0).then(|| {
+            format!("background work is recorded and not followed, but simulated: {background} records")
         }),
     ]
     .into_iter()

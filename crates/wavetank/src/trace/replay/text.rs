@@ -21,7 +21,7 @@ impl fmt::Display for CallReplay {
         )?;
         writeln!(
             f,
-            "Prefetched: {} of {} keys found ({} in memory, {} behind), {} not, {} for want of memory",
+            "Prefetched keys: {} of {} found ({} in memory, {} behind), {} not, {} for want of memory",
             tally.hits_l1 + tally.hits_l2,
             tally.asked,
             tally.hits_l1,
@@ -29,15 +29,15 @@ impl fmt::Display for CallReplay {
             tally.misses,
             tally.misses_no_memory,
         )?;
-        writeln!(f, "Read: {} keys, {} could not be", tally.read, tally.read_failed)?;
+        writeln!(f, "Read keys: {}, {} could not be", tally.read, tally.read_failed)?;
         writeln!(
             f,
-            "Released: {} keys, {} were not held, {} more than recorded",
+            "Released keys: {}, {} were not held, {} more than recorded",
             tally.released, tally.release_failed, tally.surplus,
         )?;
         writeln!(
             f,
-            "Stored: {} keys; refused {} that were there, {} in writing, {} for want of memory",
+            "Stored keys: {}; refused {} that were there, {} in writing, {} for want of memory",
             tally.stored, tally.refused_resident, tally.refused_staged, tally.refused_no_memory,
         )?;
         let background = &tally.background;
@@ -74,13 +74,13 @@ impl CallReplay {
             tally.prefetches_that_differ, tally.prefetches, tally.writes_that_differ,
         )?;
         if self.plan.mode == Mode::Pinned {
-            writeln!(f, "Put right: {} keys put in, {} taken out", tally.forced_in, tally.forced_out)?;
+            writeln!(f, "Put right: {} put in, {} taken out", tally.forced_in, tally.forced_out)?;
         }
         let Some(first) = &tally.first_divergence else { return Ok(()) };
         let key = self.first_divergence_key.as_deref().unwrap_or_default();
         writeln!(
             f,
-            "First: call {} ({}) at {:.6} s: {} keys then, {} now, such as {key}",
+            "First: call {} ({}) at {:.6} s: found or granted {} then, {} now; one of them: {key}",
             first.call,
             first.what,
             first.at.as_seconds(),
