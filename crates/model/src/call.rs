@@ -90,6 +90,18 @@ pub enum StorageCall {
         /// The objects.
         keys: Keys,
     },
+    /// What a prefetch had to load has come or has failed: it is over.
+    PrefetchCompleted {
+        /// The one with this [`Prefetch::handle`].
+        handle: u64,
+        /// The objects that had to come from lower tiers.
+        keys: Keys,
+    },
+    /// Objects left the store, for reasons of its own.
+    Removed {
+        /// The objects.
+        keys: Keys,
+    },
     /// So many calls are missing here: the recorder could not keep up.
     Gap {
         /// Calls that were not recorded.
@@ -106,7 +118,9 @@ impl StorageCall {
             | Self::ReadEnter { keys }
             | Self::ReadExit { keys }
             | Self::FinishRead { keys, .. }
-            | Self::StoreCompleted { keys, .. } => (keys, &[]),
+            | Self::StoreCompleted { keys, .. }
+            | Self::PrefetchCompleted { keys, .. }
+            | Self::Removed { keys } => (keys, &[]),
             Self::SubmitPrefetch(prefetch) => (&[], &prefetch.rows),
             Self::EvictionPass { .. } | Self::Gap { .. } => (&[], &[]),
         };
@@ -142,6 +156,8 @@ pub struct Prefetch {
     pub request: Box<str>,
     /// Looks into the first tier only.
     pub skip_l2: bool,
+    /// Names it where its end is recorded too; absent where it is over at once.
+    pub handle: Option<u64>,
 }
 
 impl Prefetch {

@@ -22,11 +22,13 @@ pub enum Fate {
     FirstTier = 7,
     /// Found in a lower tier and loaded.
     LowerTier = 8,
+    /// A device failed.
+    Failed = 9,
 }
 
 impl Fate {
     /// Every one, in the order of its number.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Done,
         Self::Absent,
         Self::Resident,
@@ -36,6 +38,7 @@ impl Fate {
         Self::Expired,
         Self::FirstTier,
         Self::LowerTier,
+        Self::Failed,
     ];
 
     /// The one with this number.
@@ -54,6 +57,6 @@ mod tests {
         for (place, fate) in (0u8..).zip(Fate::ALL) {
             assert_eq!((fate as u8, Fate::of_number(place)), (place, Some(fate)));
         }
-        assert_eq!(Fate::of_number(9), None);
+        assert_eq!(Fate::of_number(10), None);
     }
 }

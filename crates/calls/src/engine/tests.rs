@@ -54,6 +54,7 @@ fn grid(rows: &[&[u32]]) -> Prefetch {
         lock: LockMode::Lock,
         request: "".into(),
         skip_l2: false,
+        handle: None,
     }
 }
 

@@ -119,6 +119,7 @@ mod tests {
             lock: LockMode::Lock,
             request: "".into(),
             skip_l2: false,
+            handle: None,
         }))
     }
 

@@ -46,6 +46,7 @@ fn calls() -> Vec<Recorded> {
             lock,
             request,
             skip_l2: false,
+            handle: None,
         }))
     };
     let hits: Box<[Fate]> = Box::new([Fate::FirstTier, Fate::LowerTier, Fate::Absent]);

@@ -69,12 +69,19 @@ fn storage_call(keys: u32, layouts: u32) -> impl Strategy<Value = StorageCall> {
     let rows = (0usize..9).prop_flat_map(move |columns| prop::collection::vec(row(columns), 1..5));
     let policy = prop::sample::select(vec![FetchPolicy::Prefix, FetchPolicy::Full]);
     let lock = prop::sample::select(vec![LockMode::Lock, LockMode::NoLock]);
-    let prefetch = (rows, any::<u32>(), policy, lock, any::<String>(), any::<bool>()).prop_map(
-        |(rows, readers, policy, lock, request, skip_l2)| {
+    let prefetch = (rows, any::<u32>(), policy, lock, any::<String>(), any::<bool>(), any::<Option<u64>>())
+        .prop_map(|(rows, readers, policy, lock, request, skip_l2, handle)| {
             let (rows, request) = (rows.into(), request.into());
-            StorageCall::SubmitPrefetch(Box::new(Prefetch { rows, readers, policy, lock, request, skip_l2 }))
-        },
-    );
+            StorageCall::SubmitPrefetch(Box::new(Prefetch {
+                rows,
+                readers,
+                policy,
+                lock,
+                request,
+                skip_l2,
+                handle,
+            }))
+        });
     prop_oneof![
         (some(), layout(), mode).prop_map(|(keys, layout, mode)| StorageCall::ReserveWrite {
             keys,
@@ -88,6 +95,8 @@ fn storage_call(keys: u32, layouts: u32) -> impl Strategy<Value = StorageCall> {
         (some(), any::<u32>()).prop_map(|(keys, locks)| StorageCall::FinishRead { keys, locks }),
         (any::<u8>(), any::<u32>()).prop_map(|(tier, evicted)| StorageCall::EvictionPass { tier, evicted }),
         (any::<u8>(), some()).prop_map(|(tier, keys)| StorageCall::StoreCompleted { tier, keys }),
+        (any::<u64>(), some()).prop_map(|(handle, keys)| StorageCall::PrefetchCompleted { handle, keys }),
+        some().prop_map(|keys| StorageCall::Removed { keys }),
         any::<u64>().prop_map(|lost| StorageCall::Gap { lost }),
     ]
 }
@@ -155,7 +164,9 @@ fn spelled(call: &Call, table: &KeyTable) -> String {
         | StorageCall::ReadEnter { keys }
         | StorageCall::ReadExit { keys }
         | StorageCall::FinishRead { keys, .. }
-        | StorageCall::StoreCompleted { keys, .. } => anonymous(keys),
+        | StorageCall::StoreCompleted { keys, .. }
+        | StorageCall::PrefetchCompleted { keys, .. }
+        | StorageCall::Removed { keys } => anonymous(keys),
         StorageCall::EvictionPass { .. } | StorageCall::Gap { .. } => {}
     }
     format!("{plain:?} {keys:?} {layouts:?}")

@@ -89,6 +89,8 @@ impl Implied {
             StorageCall::ReadExit { .. }
             | StorageCall::EvictionPass { .. }
             | StorageCall::StoreCompleted { .. }
+            | StorageCall::PrefetchCompleted { .. }
+            | StorageCall::Removed { .. }
             | StorageCall::Gap { .. } => {}
         }
     }
@@ -145,6 +147,7 @@ mod tests {
             lock,
             request,
             skip_l2: false,
+            handle: None,
         }))
     }
 

@@ -153,6 +153,7 @@ const NAMES: [&str; Fate::ALL.len()] = [
     "expired",
     "hit_first_tier",
     "hit_lower_tier",
+    "failed",
 ];
 
 fn count(recorded: &Recorded, fates: &mut [u64; Fate::ALL.len()]) {

@@ -37,6 +37,7 @@ struct Outline<'b> {
     outcome: Option<Box<[Fate]>>,
     duration: Option<u64>,
     thread: Option<u32>,
+    handle: Option<u64>,
 }
 
 /// Reads one frame.
@@ -100,8 +101,9 @@ impl<'b> Outline<'b> {
         let mut evidence = Generations::ANY;
         let call = match operation {
             Operation::SubmitPrefetch => {
-                let (prefetch, found) = prefetch::read(&mut args, names, &mut salts)?;
+                let (mut prefetch, found) = prefetch::read(&mut args, names, &mut salts)?;
                 evidence = found;
+                prefetch.handle = self.handle;
                 StorageCall::SubmitPrefetch(Box::new(prefetch))
             }
             Operation::Continued | Operation::Capped => {
@@ -141,6 +143,7 @@ impl<'b> Outline<'b> {
             b"wt_result" => keep(&mut self.outcome, cursor.binary().and_then(fates)),
             b"wt_duration_ns" => keep(&mut self.duration, cursor.integer()),
             b"wt_thread" => keep(&mut self.thread, cursor.integer()),
+            b"wt_handle" => keep(&mut self.handle, cursor.integer()),
             _ => Ok(Field::Unknown),
         }
     }
@@ -182,7 +185,9 @@ impl Plain {
             b"read_locks" => keep(&mut plain.read_locks, cursor.integer()),
             b"extra_count" => keep(&mut plain.extra_locks, prefetch::locks_of_extra(cursor)),
             b"tier" => keep(&mut plain.tier, cursor.integer()),
-            b"evicted" | b"lost" | b"part" | b"bytes" => keep(&mut plain.number, cursor.integer()),
+            b"evicted" | b"handle" | b"lost" | b"part" | b"bytes" => {
+                keep(&mut plain.number, cursor.integer())
+            }
             _ => Ok(Field::Unknown),
         })?;
         Ok(plain)
@@ -229,6 +234,10 @@ impl Plain {
             Operation::StoreCompleted => {
                 StorageCall::StoreCompleted { tier: required("tier", tier)?, keys: keys? }
             }
+            Operation::PrefetchCompleted => {
+                StorageCall::PrefetchCompleted { handle: required("handle", number)?, keys: keys? }
+            }
+            Operation::Removed => StorageCall::Removed { keys: keys? },
             Operation::Gap => StorageCall::Gap { lost: required("lost", number)? },
             Operation::SubmitPrefetch | Operation::Continued | Operation::Capped => {
                 unreachable!("read by their own code")

@@ -144,11 +144,16 @@ impl Pen {
             StorageCall::ReserveWrite { mode: WriteMode::All, .. } => Some("all"),
             _ => None,
         };
+        let handle = match call {
+            StorageCall::SubmitPrefetch(asked) => asked.handle,
+            _ => None,
+        };
         let extras = [
             duration.is_some(),
             thread.is_some(),
             outcome.is_some(),
             mode.is_some(),
+            handle.is_some(),
             !matches!(salts, Salts::None),
         ];
         self.begin();
@@ -169,6 +174,10 @@ impl Pen {
         if let Some(mode) = mode {
             self.text("wt_mode");
             self.text(mode);
+        }
+        if let Some(handle) = handle {
+            self.text("wt_handle");
+            self.natural(handle);
         }
         self.salts(&salts);
         self.text("args");
@@ -198,6 +207,7 @@ impl Pen {
                 self.layout(*layout, table);
             }
             StorageCall::FinishWrite { keys }
+            | StorageCall::Removed { keys }
             | StorageCall::ReadEnter { keys }
             | StorageCall::ReadExit { keys } => {
                 self.map(1);
@@ -221,6 +231,12 @@ impl Pen {
                 self.tier(*tier);
                 self.keys(keys, table);
             }
+            StorageCall::PrefetchCompleted { handle, keys } => {
+                self.map(2);
+                self.text("handle");
+                self.natural(*handle);
+                self.keys(keys, table);
+            }
             StorageCall::Gap { lost } => {
                 self.map(1);
                 self.text("lost");
@@ -235,7 +251,7 @@ impl Pen {
     }
 
     fn prefetch(&mut self, prefetch: &Prefetch, table: &KeyTable) {
-        let Prefetch { rows, readers, policy, lock, request, skip_l2 } = prefetch;
+        let Prefetch { rows, readers, policy, lock, request, skip_l2, .. } = prefetch;
         self.map(3);
         self.text("spec");
         self.tag("PrefetchTaskSpec");
@@ -331,6 +347,8 @@ fn operation_of(call: &StorageCall) -> Operation {
         StorageCall::FinishRead { .. } => Operation::FinishRead,
         StorageCall::EvictionPass { .. } => Operation::EvictionPass,
         StorageCall::StoreCompleted { .. } => Operation::StoreCompleted,
+        StorageCall::PrefetchCompleted { .. } => Operation::PrefetchCompleted,
+        StorageCall::Removed { .. } => Operation::Removed,
         StorageCall::Gap { .. } => Operation::Gap,
     }
 }

@@ -15,6 +15,8 @@ pub(super) enum Operation {
     FinishRead,
     EvictionPass,
     StoreCompleted,
+    PrefetchCompleted,
+    Removed,
     Gap,
     /// The recording goes on in its next part.
     Continued,
@@ -23,7 +25,7 @@ pub(super) enum Operation {
 }
 
 /// Names in full, by operation.
-pub(super) const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 13] = [
     "lmcache.v1.distributed.storage_manager.StorageManager.reserve_write",
     "lmcache.v1.distributed.storage_manager.StorageManager.finish_write",
     "lmcache.v1.distributed.storage_manager.StorageManager.submit_prefetch_task",
@@ -32,6 +34,8 @@ pub(super) const NAMES: [&str; 11] = [
     "lmcache.v1.distributed.storage_manager.StorageManager.finish_read_prefetched",
     "wavetank.eviction_pass",
     "wavetank.store_completed",
+    "wavetank.prefetch_completed",
+    "wavetank.removed",
     "wavetank.gap",
     "wavetank.continued",
     "wavetank.capped",
@@ -54,6 +58,8 @@ impl Operation {
         Some(match qualname.strip_prefix("wavetank.")? {
             "eviction_pass" => Self::EvictionPass,
             "store_completed" => Self::StoreCompleted,
+            "prefetch_completed" => Self::PrefetchCompleted,
+            "removed" => Self::Removed,
             "gap" => Self::Gap,
             "continued" => Self::Continued,
             "capped" => Self::Capped,

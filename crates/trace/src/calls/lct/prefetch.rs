@@ -45,7 +45,8 @@ pub(super) fn read(
     };
     let Spec { rows, readers, policy, lock, evidence } = spec;
     let request = required("external_request_id", request)?.into();
-    Ok((Prefetch { rows, readers, policy, lock, request, skip_l2: skip_l2.unwrap_or(false) }, evidence))
+    let skip_l2 = skip_l2.unwrap_or(false);
+    Ok((Prefetch { rows, readers, policy, lock, request, skip_l2, handle: None }, evidence))
 }
 
 fn spec_of(cursor: &mut Cursor<'_>, names: &mut Names, salts: &mut Salts<'_>) -> Read<Spec> {

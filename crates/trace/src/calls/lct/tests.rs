@@ -34,6 +34,7 @@ fn sample(calls: u64) -> (Vec<Recorded>, KeyTable) {
         lock: LockMode::NoLock,
         request: "request".into(),
         skip_l2: true,
+        handle: Some(7),
     };
     let kinds = [
         StorageCall::FinishRead { keys: keys.clone(), locks: 1 },
