@@ -4,6 +4,7 @@ use wavetank_cache::eviction::{self, Eviction, Resident, Settings};
 use wavetank_model::{Fate, KeyId, Nanos, Result};
 
 use crate::lock::Lock;
+use crate::note::{Happened, Notes};
 use crate::plan::L1Plan;
 
 /// An object, as far as memory knows it.
@@ -21,11 +22,16 @@ struct Object {
     write: Lock,
     /// Copies of it under way to tiers behind.
     copies: u32,
+    /// Loads of it under way from there, each with room of its own.
+    loads: u32,
 }
 
 impl Object {
     fn is_busy(&self, now: Nanos) -> bool {
-        self.copies > 0 || self.reads.is_held(now) || (self.staged.is_some() && self.write.is_held(now))
+        self.copies > 0
+            || self.loads > 0
+            || self.reads.is_held(now)
+            || (self.staged.is_some() && self.write.is_held(now))
     }
 }
 
@@ -165,15 +171,33 @@ impl L1 {
         fate
     }
 
-    /// `key` arrived from behind.
-    pub(crate) fn load(&mut self, key: KeyId, bytes: u64, temporary: bool) {
+    /// `key` will come from behind: its room is taken from now on.
+    pub(crate) fn expect(&mut self, key: KeyId, bytes: u64) {
         let taken = self.aligned(bytes);
         self.used += taken;
+        self.objects[place(key)].loads += 1;
+        self.renew(key, taken);
+    }
+
+    /// `key` came from behind. It may have come another way meanwhile: then that one stays.
+    pub(crate) fn arrive(&mut self, key: KeyId, bytes: u64, temporary: bool) {
+        let taken = self.aligned(bytes);
         let object = &mut self.objects[place(key)];
+        object.loads -= 1;
+        if object.resident.is_some() {
+            self.used -= taken;
+            return;
+        }
         object.resident = Some(taken);
         object.temporary = temporary;
         object.reads = Lock::default();
-        self.renew(key, taken);
+    }
+
+    /// `key` did not come from behind.
+    pub(crate) fn expect_no_more(&mut self, key: KeyId, bytes: u64) {
+        self.used -= self.aligned(bytes);
+        self.objects[place(key)].loads -= 1;
+        self.drop_unused(key);
     }
 
     /// A copy of `key` to a tier behind begins.
@@ -181,17 +205,26 @@ impl L1 {
         self.objects[place(key)].copies += 1;
     }
 
-    /// It has ended.
-    pub(crate) fn copied(&mut self, key: KeyId) {
-        self.objects[place(key)].copies -= 1;
+    /// Whether one is under way.
+    pub(crate) fn is_copying(&self, key: KeyId) -> bool {
+        self.objects[place(key)].copies > 0
     }
 
-    /// Drops `key` unless someone holds it.
-    pub(crate) fn forget(&mut self, key: KeyId, now: Nanos) {
+    /// It has ended; whether it was the last.
+    pub(crate) fn copied(&mut self, key: KeyId) -> bool {
+        let copies = &mut self.objects[place(key)].copies;
+        let was = std::mem::replace(copies, copies.saturating_sub(1));
+        was == 1
+    }
+
+    /// Drops `key` unless someone holds it; whether it did.
+    pub(crate) fn forget(&mut self, key: KeyId, now: Nanos) -> bool {
         let object = &self.objects[place(key)];
-        if object.resident.is_some() && !object.is_busy(now) {
+        let leaves = object.resident.is_some() && !object.is_busy(now);
+        if leaves {
             self.drop_resident(key);
         }
+        leaves
     }
 
     /// Drops `key` whoever holds it.
@@ -209,8 +242,8 @@ impl L1 {
         }
     }
 
-    /// A pass of the eviction loop: how many objects left, and whether it had reason to look.
-    pub(crate) fn pass(&mut self, now: Nanos) -> Option<u64> {
+    /// A pass of the eviction loop: how many objects left, if it had reason to look.
+    pub(crate) fn pass(&mut self, now: Nanos, notes: &mut Notes) -> Option<u64> {
         let plan = &self.plan.eviction;
         let capacity = self.plan.capacity_bytes? as f64;
         if (self.used as f64) < plan.trigger_watermark * capacity || self.tracked == 0 {
@@ -227,8 +260,11 @@ impl L1 {
             self.tracked -= 1;
             let object = &mut self.objects[slot as usize];
             object.tracked = false;
-            let staged = object.staged.take();
-            self.used -= object.resident.take().unwrap_or(0) + staged.unwrap_or(0);
+            let (resident, staged) = (object.resident.take(), object.staged.take());
+            self.used -= resident.unwrap_or(0) + staged.unwrap_or(0);
+            let key = KeyId(slot);
+            resident.inspect(|_| notes.add(now, || Happened::Freed(key)));
+            staged.inspect(|_| notes.add(now, || Happened::Unstaged(key)));
             left += 1;
         }
         Some(left)
@@ -250,7 +286,14 @@ impl L1 {
         let object = &mut self.objects[place(key)];
         self.used -= object.resident.take().unwrap_or(0);
         object.temporary = false;
-        if object.staged.is_none() && std::mem::take(&mut object.tracked) {
+        self.drop_unused(key);
+    }
+
+    /// The policy forgets what is not there, nor being written or loaded.
+    fn drop_unused(&mut self, key: KeyId) {
+        let object = &mut self.objects[place(key)];
+        let is_used = object.resident.is_some() || object.staged.is_some() || object.loads > 0;
+        if !is_used && std::mem::take(&mut object.tracked) {
             self.policy.remove(key.0);
             self.tracked -= 1;
         }

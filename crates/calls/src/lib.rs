@@ -10,12 +10,15 @@ mod fold;
 mod l1;
 mod l2;
 mod lock;
+mod note;
 mod plan;
 mod prefetch;
 mod replay;
 mod tick;
 
-pub use engine::{Background, Engine};
+pub use engine::{Background, Behind, Engine, Passes, Tempo};
+pub use note::{Happened, Note};
 pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Plan, StorePolicy};
-pub use replay::{Divergence, End, Mode, Recording, Tally, replay};
+pub use prefetch::Fetching;
+pub use replay::{Act, Divergence, End, Listener, Made, Manner, Mode, Recording, Tally, replay};
 pub use tick::Ticks;

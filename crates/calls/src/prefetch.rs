@@ -4,6 +4,7 @@ use wavetank_model::{Fate, FetchPolicy, KeyId, LockMode, Prefetch};
 
 use crate::engine::Engine;
 use crate::fold::{Window, needed, servable};
+use crate::note::Happened;
 use crate::plan::LoadPolicy;
 
 /// A hit is never locked more often at once.
@@ -17,11 +18,42 @@ pub(crate) enum Found {
     Adapter(u8),
     /// It was found behind, and there is no room for it.
     NoRoom,
+    /// It was found behind and could not be loaded.
+    Failed,
 }
 
 impl Found {
     fn is_there(self) -> bool {
         matches!(self, Self::Memory | Self::Adapter(_))
+    }
+
+    fn adapter(self) -> Option<usize> {
+        match self {
+            Self::Adapter(at) => Some(at.into()),
+            _ => None,
+        }
+    }
+
+    fn fate(self) -> Fate {
+        match self {
+            Self::Nowhere => Fate::Absent,
+            Self::Memory => Fate::FirstTier,
+            Self::Adapter(_) => Fate::LowerTier,
+            Self::NoRoom => Fate::NoMemory,
+            Self::Failed => Fate::Failed,
+        }
+    }
+}
+
+/// A prefetch under way: where its cells come from, row by row.
+pub struct Fetching {
+    found: Vec<Found>,
+}
+
+impl Fetching {
+    /// What has to be loaded, by the tier behind that has it; `asked` is what was asked for.
+    pub fn loads<'a>(&'a self, asked: &'a Prefetch) -> impl Iterator<Item = (usize, KeyId)> + 'a {
+        cells(asked).zip(&self.found).filter_map(|(key, cell)| Some((cell.adapter()?, key)))
     }
 }
 
@@ -29,22 +61,39 @@ impl Engine {
     /// Prefetches a grid; all of it happens at this moment. `fates` gets what became of each cell, row by
     /// row.
     pub fn prefetch(&mut self, asked: &Prefetch, fates: &mut Vec<Fate>) {
-        let windows: Vec<Window> = asked
-            .rows
-            .iter()
-            .map(|row| u32::try_from(row.window).ok().filter(|window| *window > 0))
-            .collect();
+        let fetching = self.begin_prefetch(asked, fates);
+        self.end(asked, fetching, &[]);
+    }
+
+    /// Decides what of a grid is served, holds what is in memory and takes room for what has to be loaded.
+    /// `fates` gets what will become of each cell.
+    pub fn begin_prefetch(&mut self, asked: &Prefetch, fates: &mut Vec<Fate>) -> Fetching {
+        let windows = windows(asked);
         let mut found = std::mem::take(&mut self.found);
         found.clear();
-        found.extend(asked.rows.iter().flat_map(|row| &row.keys).map(|&key| self.look(key, asked.skip_l2)));
+        found.extend(cells(asked).map(|key| self.look(key, asked.skip_l2)));
         loop {
             choose(asked, &windows, &mut found);
             if self.make_room(asked, &mut found) {
                 break;
             }
         }
-        self.serve(asked, &found, fates);
-        self.found = found;
+        self.take(asked, &found);
+        fates.extend(found.iter().map(|cell| cell.fate()));
+        Fetching { found }
+    }
+
+    /// Ends a prefetch: what was loaded is there, what `failed` is not, and what is then of no use is given
+    /// back. `fates` gets what became of each cell.
+    pub fn end_prefetch(
+        &mut self,
+        asked: &Prefetch,
+        fetching: Fetching,
+        failed: &[KeyId],
+        fates: &mut Vec<Fate>,
+    ) {
+        self.end(asked, fetching, failed);
+        fates.extend(self.found.iter().map(|cell| cell.fate()));
     }
 
     fn look(&self, key: KeyId, skip_l2: bool) -> Found {
@@ -61,7 +110,7 @@ impl Engine {
         let (mut taken, mut fits) = (0, true);
         for (row, cells) in asked.rows.iter().zip(found.chunks_mut(asked.columns().max(1))) {
             let coming = row.keys.iter().zip(cells.iter()).filter_map(|(&key, cell)| self.coming(key, *cell));
-            let bytes: u64 = coming.sum();
+            let bytes: u64 = coming.map(|bytes| self.l1.aligned(bytes)).sum();
             if self.l1.has_room(taken + bytes) {
                 taken += bytes;
                 continue;
@@ -75,49 +124,104 @@ impl Engine {
         fits
     }
 
-    /// What a cell takes of memory that it does not take yet.
+    /// Bytes that a cell brings from behind.
     fn coming(&self, key: KeyId, cell: Found) -> Option<u64> {
         let Found::Adapter(at) = cell else { return None };
-        Some(self.l1.aligned(self.adapters[usize::from(at)].bytes_of(key)))
+        Some(self.adapters[usize::from(at)].bytes_of(key))
     }
 
-    /// Loads, locks and touches what is left.
-    fn serve(&mut self, asked: &Prefetch, found: &[Found], fates: &mut Vec<Fate>) {
-        let (now, locks) = (self.now, asked.lock == LockMode::Lock);
-        let temporary = locks && self.plan.load_policy == LoadPolicy::Default;
-        let readers = asked.readers.clamp(1, MOST_READERS);
+    /// Holds what is there and takes room for what is not.
+    fn take(&mut self, asked: &Prefetch, found: &[Found]) {
+        let readers = readers(asked);
         for (row, cells) in asked.rows.iter().zip(found.chunks(asked.columns().max(1))) {
             // Within a row the last chunk is the first to become known to the policy.
             for (&key, cell) in row.keys.iter().zip(cells).rev() {
-                if let Found::Adapter(at) = *cell
-                    && !self.l1.is_resident(key)
-                {
-                    let bytes = self.adapters[usize::from(at)].bytes_of(key);
-                    self.l1.load(key, bytes, temporary);
+                match *cell {
+                    Found::Memory => self.l1.hold(key, readers, self.now),
+                    Found::Adapter(at) => {
+                        let adapter = &mut self.adapters[usize::from(at)];
+                        adapter.pin(key);
+                        self.l1.expect(key, adapter.bytes_of(key));
+                    }
+                    Found::Nowhere | Found::NoRoom | Found::Failed => {}
                 }
             }
-            for (&key, cell) in row.keys.iter().zip(cells) {
-                if locks && cell.is_there() {
-                    self.l1.hold(key, readers, now);
-                }
-                fates.push(match cell {
-                    Found::Nowhere => Fate::Absent,
-                    Found::NoRoom => Fate::NoMemory,
-                    Found::Memory => Fate::FirstTier,
-                    Found::Adapter(_) => Fate::LowerTier,
-                });
-            }
         }
-        let cells = || asked.rows.iter().flat_map(|row| &row.keys).zip(found);
-        for (number, adapter) in (0..).zip(&mut self.adapters) {
-            let loaded = cells().filter(|(_, cell)| **cell == Found::Adapter(number));
-            adapter.loaded(&loaded.map(|(&key, _)| key).collect::<Vec<_>>());
-        }
-        let hits = asked.rows.iter().flat_map(|row| &row.keys).zip(found).filter(|(_, cell)| cell.is_there());
-        let mut hits: Vec<KeyId> = hits.map(|(&key, _)| key).collect();
-        hits.reverse();
-        hits.into_iter().for_each(|key| self.l1.touch(key));
     }
+
+    /// Makes what was loaded resident, gives back what is of no use, touches the rest.
+    fn end(&mut self, asked: &Prefetch, fetching: Fetching, failed: &[KeyId]) {
+        let Fetching { mut found } = fetching;
+        let (readers, locks) = (readers(asked), asked.lock == LockMode::Lock);
+        for adapter in 0..self.adapters.len() {
+            let loads = cells(asked).zip(&found).filter(|(_, cell)| cell.adapter() == Some(adapter));
+            let loads: Vec<KeyId> = loads.map(|(key, _)| key).collect();
+            self.arrive(&loads, adapter, (failed, locks, readers));
+        }
+        if !failed.is_empty() {
+            self.give_up(asked, &mut found, failed);
+        }
+        let hits = cells(asked).zip(&found).filter(|(_, cell)| cell.is_there());
+        let mut hits: Vec<KeyId> = hits.map(|(key, _)| key).collect();
+        hits.reverse();
+        hits.iter().for_each(|key| self.l1.touch(*key));
+        if !locks {
+            for key in hits {
+                let _ = self.release(key, readers);
+            }
+        }
+        self.found = found;
+    }
+
+    fn arrive(&mut self, loads: &[KeyId], adapter: usize, (failed, locks, readers): (&[KeyId], bool, u32)) {
+        let temporary = locks && self.plan.load_policy == LoadPolicy::Default;
+        for &key in loads {
+            let bytes = self.adapters[adapter].bytes_of(key);
+            self.adapters[adapter].unpin(key);
+            if failed.contains(&key) {
+                self.l1.expect_no_more(key, bytes);
+                continue;
+            }
+            if !self.l1.is_resident(key) {
+                self.notes.add(self.now, || Happened::Loaded(adapter as u8, key));
+            }
+            self.l1.arrive(key, bytes, temporary);
+            self.l1.hold(key, readers, self.now);
+        }
+        let came: Vec<KeyId> = loads.iter().copied().filter(|key| !failed.contains(key)).collect();
+        self.loaded(adapter, &came, (loads.len() - came.len()) as u64);
+    }
+
+    /// Some cells did not come: what is held and then of no use is given back.
+    fn give_up(&mut self, asked: &Prefetch, found: &mut [Found], failed: &[KeyId]) {
+        for (key, cell) in cells(asked).zip(found.iter_mut()) {
+            if matches!(cell, Found::Adapter(_)) && failed.contains(&key) {
+                *cell = Found::Failed;
+            }
+        }
+        let held: Vec<bool> = found.iter().map(|cell| cell.is_there()).collect();
+        choose(asked, &windows(asked), found);
+        for ((key, cell), held) in cells(asked).zip(found.iter()).zip(held) {
+            if held && !cell.is_there() {
+                let _ = self.release(key, readers(asked));
+            }
+        }
+    }
+}
+
+/// Every key, row by row.
+fn cells(asked: &Prefetch) -> impl Iterator<Item = KeyId> + '_ {
+    asked.rows.iter().flat_map(|row| &row.keys).copied()
+}
+
+fn windows(asked: &Prefetch) -> Vec<Window> {
+    let window = |row: &wavetank_model::Row| u32::try_from(row.window).ok().filter(|window| *window > 0);
+    asked.rows.iter().map(window).collect()
+}
+
+/// Locks of each object found.
+fn readers(asked: &Prefetch) -> u32 {
+    asked.readers.clamp(1, MOST_READERS)
 }
 
 /// Gives up what is found and of no use.

@@ -35,7 +35,7 @@ fn plan(l1: u64, l2: u64) -> Plan {
 }
 
 fn engine(plan: &Plan) -> Engine {
-    let mut engine = Engine::new(plan, &[Ticks::default(), Ticks::default()]).unwrap();
+    let mut engine = Engine::new(plan, &Tempo::Clock(vec![Ticks::default(); 2])).unwrap();
     engine.know(64);
     engine
 }
@@ -119,7 +119,7 @@ fn what_came_from_behind_leaves_with_its_last_reader() {
     // The loop of memory looks at half a capacity and takes half of the objects, oldest first: 1, whose chunk
     // is the later one.
     engine.advance(Nanos(SECOND));
-    assert_eq!(engine.background().l1_evictions, 1);
+    assert_eq!(engine.background().l1.evicted, 1);
     let asked = grid(&[&[0, 1]]);
     assert_eq!(fetch(&mut engine, &asked), [Fate::FirstTier, Fate::LowerTier]);
     assert_eq!(fetch(&mut engine, &asked), [Fate::FirstTier, Fate::FirstTier]);
@@ -135,9 +135,9 @@ fn what_is_held_is_not_evicted_and_locks_expire() {
     store(&mut engine, &[0, 1]);
     fetch(&mut engine, &grid(&[&[0, 1]]));
     engine.advance(Nanos(3 * SECOND));
-    assert_eq!(engine.background().l1_evictions, 0);
+    assert_eq!(engine.background().l1.evicted, 0);
     engine.advance(Nanos(301 * SECOND));
-    assert!(engine.background().l1_evictions > 0, "readers have 300 s");
+    assert!(engine.background().l1.evicted > 0, "readers have 300 s");
     assert_ne!(release(&mut engine, &[1]), [Fate::Done]);
 }
 
@@ -146,7 +146,7 @@ fn a_tier_behind_takes_what_fits_in_order() {
     let mut engine = engine(&plan(16, 2));
     store(&mut engine, &[0, 1, 2]);
     engine.advance(Nanos(SECOND / 10));
-    assert_eq!((engine.background().copied, engine.background().dropped), (2, 1));
+    assert_eq!((engine.background().behind().copied, engine.background().behind().dropped), (2, 1));
     assert_eq!(engine.used().1, [2 * OBJECT]);
 }
 

@@ -11,6 +11,16 @@ pub(super) struct Callers {
     numbers: BTreeMap<Option<u32>, usize>,
     all: Vec<Caller>,
     keys: usize,
+    custody: Custody,
+}
+
+/// Who may give back what a prefetch took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Custody {
+    /// Who prefetched it, and by the next prefetch has given back all of it.
+    ByCaller,
+    /// Anyone, at any time.
+    Open,
 }
 
 /// What a caller that decides itself has to do.
@@ -26,6 +36,7 @@ pub(super) struct Pending {
 
 /// What one caller is at.
 pub(super) struct Caller {
+    custody: Custody,
     /// Locks it holds, by key.
     locks: Vec<u32>,
     /// Keys it took since it gave all back.
@@ -36,15 +47,17 @@ pub(super) struct Caller {
 }
 
 impl Callers {
-    pub(super) fn new(keys: usize) -> Self {
-        Self { numbers: BTreeMap::new(), all: Vec::new(), keys }
+    pub(super) fn new(keys: usize, custody: Custody) -> Self {
+        let keys = if custody == Custody::ByCaller { keys } else { 0 };
+        Self { numbers: BTreeMap::new(), all: Vec::new(), keys, custody }
     }
 
     /// The caller with this thread.
     pub(super) fn of(&mut self, thread: Option<u32>) -> &mut Caller {
-        let Self { numbers, all, keys } = self;
+        let Self { numbers, all, keys, custody } = self;
         let number = *numbers.entry(thread).or_insert_with(|| {
             all.push(Caller {
+                custody: *custody,
                 locks: vec![0; *keys],
                 taken: Vec::new(),
                 refused: false,
@@ -64,17 +77,23 @@ impl Callers {
 impl Caller {
     /// A prefetch locked `key`.
     pub(super) fn hold(&mut self, key: KeyId, readers: u32) {
+        if self.custody == Custody::Open {
+            return;
+        }
         self.locks[key.0 as usize] += readers.max(1);
         self.taken.push(key);
     }
 
-    /// Whether the caller holds `key`.
+    /// Whether the caller may read `key`.
     pub(super) fn holds(&self, key: KeyId) -> bool {
-        self.locks[key.0 as usize] > 0
+        self.custody == Custody::Open || self.locks[key.0 as usize] > 0
     }
 
-    /// Takes locks of `key` from the caller, at most `locks`; whether it had any.
+    /// Takes locks of `key` from the caller, at most `locks`; whether it may give them back.
     pub(super) fn take(&mut self, key: KeyId, locks: u32) -> bool {
+        if self.custody == Custody::Open {
+            return true;
+        }
         let held = &mut self.locks[key.0 as usize];
         let had = *held > 0;
         *held = held.saturating_sub(locks);

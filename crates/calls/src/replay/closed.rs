@@ -1,6 +1,6 @@
 //! The caller decides again: it reads what it finds and stores what it does not, at the recorded times.
 
-use wavetank_model::{Fate, KeyId, LayoutId, Prefetch, Recorded, StorageCall};
+use wavetank_model::{Fate, KeyId, LayoutId, Prefetch, Recorded, Result, StorageCall};
 
 use super::Player;
 use super::caller::Pending;
@@ -8,23 +8,23 @@ use super::expect::caller_of;
 
 impl Player<'_> {
     /// What the caller does at a recorded call.
-    pub(super) fn decide(&mut self, recorded: &Recorded) {
+    pub(super) fn decide(&mut self, recorded: &Recorded) -> Result<()> {
         let thread = caller_of(recorded, self.by_thread);
         match &recorded.call {
             StorageCall::SubmitPrefetch(asked) => {
-                self.read_all(thread);
-                self.store_all(thread);
-                self.ask(thread, asked);
+                self.read_all(thread)?;
+                self.store_all(thread)?;
+                self.ask(thread, asked)
             }
             StorageCall::FinishRead { .. } => self.read_all(thread),
             StorageCall::FinishWrite { .. } => self.store_all(thread),
-            _ => {}
+            _ => Ok(()),
         }
     }
 
-    fn ask(&mut self, thread: Option<u32>, asked: &Prefetch) {
+    fn ask(&mut self, thread: Option<u32>, asked: &Prefetch) -> Result<()> {
         self.fates.clear();
-        self.prefetch(thread, asked);
+        self.prefetch(thread, asked)?;
         let is_hit = |fate: &Fate| matches!(fate, Fate::FirstTier | Fate::LowerTier);
         let mut pending = Pending::default();
         let mut fates = self.fates.iter();
@@ -38,22 +38,24 @@ impl Player<'_> {
         }
         pending.locks = asked.readers.max(1);
         self.callers.of(thread).pending = pending;
+        Ok(())
     }
 
     /// Reads and gives back all that was found.
-    fn read_all(&mut self, thread: Option<u32>) {
+    fn read_all(&mut self, thread: Option<u32>) -> Result<()> {
         let pending = &mut self.callers.of(thread).pending;
         let (keys, locks) = (std::mem::take(&mut pending.reads), pending.locks);
-        if !keys.is_empty() {
-            self.fates.clear();
-            self.enter(thread, &keys);
-            self.exit(thread, &keys);
-            self.release(thread, &keys, locks);
+        if keys.is_empty() {
+            return Ok(());
         }
+        self.fates.clear();
+        self.enter(thread, &keys)?;
+        self.exit(thread, &keys)?;
+        self.release(thread, &keys, locks)
     }
 
     /// Stores all that was not found, a batch for each layout.
-    fn store_all(&mut self, thread: Option<u32>) {
+    fn store_all(&mut self, thread: Option<u32>) -> Result<()> {
         let mut batches: Vec<(LayoutId, Vec<KeyId>)> = Vec::new();
         for (layout, keys) in std::mem::take(&mut self.callers.of(thread).pending.writes) {
             match batches.last_mut().filter(|(other, _)| *other == layout) {
@@ -63,10 +65,11 @@ impl Player<'_> {
         }
         for (layout, keys) in batches.into_iter().filter(|(_, keys)| !keys.is_empty()) {
             self.fates.clear();
-            self.reserve(&keys, layout);
+            self.reserve(thread, &keys, layout)?;
             let granted = keys.iter().zip(&self.fates).filter(|(_, fate)| **fate == Fate::Done);
             let granted: Vec<KeyId> = granted.map(|(key, _)| *key).collect();
-            self.finish_write(&granted);
+            self.finish_write(thread, &granted)?;
         }
+        Ok(())
     }
 }

@@ -6,19 +6,24 @@
 
 mod caller;
 mod closed;
+mod ear;
 mod expect;
+mod listen;
 mod pinned;
 mod tally;
+mod told;
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Fate, KeyId, LayoutId, Recorded, Result, StorageCall};
+use wavetank_model::{Fate, KeyId, LayoutId, LockMode, Prefetch, Recorded, Result, StorageCall};
 
-use self::caller::Callers;
+use self::caller::{Callers, Custody};
+use self::ear::Ear;
 use self::expect::{ByThread, Expected, caller_of, expected, has_threads};
+pub use self::listen::{Act, Listener, Made};
 pub use self::tally::{Divergence, Tally};
-use crate::engine::Engine;
+use self::told::Told;
+use crate::engine::{Engine, Tempo};
 use crate::plan::Plan;
-use crate::tick::Ticks;
 
 /// How recorded calls are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,31 +59,57 @@ pub enum End {
     Cut,
 }
 
-/// Makes the calls of `recording` again.
-pub fn replay(recording: &Recording<'_>, plan: &Plan, ticks: &[Ticks], mode: Mode) -> Result<Tally> {
-    let mut engine = Engine::new(plan, ticks)?;
+/// How recorded calls are made again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manner {
+    /// What they are made on.
+    pub plan: Plan,
+    /// Who says when background work is done; [`Tempo::Told`] is what the recording says.
+    pub tempo: Tempo,
+    /// How they are taken.
+    pub mode: Mode,
+}
+
+/// Makes the calls of `recording` again, and tells `listener` of each, if there is one.
+pub fn replay<'a>(
+    recording: &Recording<'a>,
+    manner: &Manner,
+    listener: Option<&'a mut (dyn Listener + 'a)>,
+) -> Result<Tally> {
+    let mut engine = Engine::new(&manner.plan, &manner.tempo)?;
     engine.know(recording.keys);
+    if listener.is_some() {
+        engine.keep_notes();
+    }
+    // A recording that tells of the background has what locks really did; elsewhere they are the callers'.
+    let custody = if manner.tempo == Tempo::Told { Custody::Open } else { Custody::ByCaller };
     let mut player = Player {
         engine,
         layout_bytes: recording.layout_bytes,
-        callers: Callers::new(recording.keys),
+        callers: Callers::new(recording.keys, custody),
+        told: Told::new(recording, manner),
         tally: Tally::default(),
         fates: Vec::new(),
         by_thread: has_threads(recording.calls),
+        ear: Ear::new(listener),
     };
     let expected = expected(recording.calls, recording.end);
     for (number, (recorded, expected)) in recording.calls.iter().zip(&expected).enumerate() {
         player.engine.advance(recorded.at);
-        match mode {
-            Mode::Closed => player.decide(recorded),
-            Mode::Open => player.make(number, recorded, expected),
+        player.ear.turn(number, recorded.at, &mut player.engine);
+        match manner.mode {
+            Mode::Closed => player.decide(recorded)?,
+            Mode::Open => player.make(number, recorded, expected)?,
             Mode::Pinned => {
-                player.make(number, recorded, expected);
+                player.make(number, recorded, expected)?;
                 player.put_right(recorded, expected);
             }
         }
+        if player.ear.is_closed() {
+            break;
+        }
     }
-    Ok(player.finish())
+    player.finish()
 }
 
 /// Makes calls.
@@ -86,41 +117,47 @@ struct Player<'a> {
     engine: Engine,
     layout_bytes: &'a [u64],
     callers: Callers,
+    told: Told,
     tally: Tally,
     /// Of the call that was made last.
     fates: Vec<Fate>,
     by_thread: ByThread,
+    ear: Ear<'a>,
 }
 
 impl Player<'_> {
     /// Makes a call as it was made, and compares.
-    fn make(&mut self, number: usize, recorded: &Recorded, expected: &Expected) {
+    fn make(&mut self, number: usize, recorded: &Recorded, expected: &Expected) -> Result<()> {
         self.fates.clear();
         let thread = caller_of(recorded, self.by_thread);
         let what = match &recorded.call {
             StorageCall::SubmitPrefetch(asked) => {
-                self.prefetch(thread, asked);
+                self.prefetch(thread, asked)?;
                 "prefetch"
             }
             StorageCall::ReserveWrite { keys, layout, .. } => {
-                self.reserve(keys, *layout);
+                self.reserve(thread, keys, *layout)?;
                 "reserve_write"
             }
-            StorageCall::FinishWrite { keys } => return self.finish_write(keys),
+            StorageCall::FinishWrite { keys } => return self.finish_write(thread, keys),
             StorageCall::ReadEnter { keys } => return self.enter(thread, keys),
             StorageCall::ReadExit { keys } => return self.exit(thread, keys),
             StorageCall::FinishRead { keys, locks } => return self.release(thread, keys, *locks),
-            _ => return,
+            _ => {
+                self.follow(recorded);
+                return Ok(());
+            }
         };
         self.compare(number, recorded, (what, expected));
+        Ok(())
     }
 
-    fn prefetch(&mut self, thread: Option<u32>, asked: &wavetank_model::Prefetch) {
+    fn prefetch(&mut self, thread: Option<u32>, asked: &Prefetch) -> Result<()> {
         self.tally.calls += 1;
         self.tally.prefetches += 1;
         let caller = self.callers.of(thread);
         self.tally.surplus += caller.give_back(&mut self.engine);
-        self.engine.prefetch(asked, &mut self.fates);
+        self.told.prefetch(asked, &mut self.engine, &mut self.fates);
         for (key, fate) in asked.rows.iter().flat_map(|row| &row.keys).zip(&self.fates) {
             let count = match fate {
                 Fate::FirstTier => &mut self.tally.hits_l1,
@@ -131,13 +168,14 @@ impl Player<'_> {
             *count += 1;
             self.tally.asked += 1;
             let is_hit = matches!(fate, Fate::FirstTier | Fate::LowerTier);
-            if is_hit && asked.lock == wavetank_model::LockMode::Lock {
+            if is_hit && asked.lock == LockMode::Lock {
                 caller.hold(*key, asked.readers);
             }
         }
+        self.ear.hear(thread, Act::Prefetch(asked), &self.fates, &mut self.engine)
     }
 
-    fn reserve(&mut self, keys: &[KeyId], layout: LayoutId) {
+    fn reserve(&mut self, thread: Option<u32>, keys: &[KeyId], layout: LayoutId) -> Result<()> {
         self.tally.calls += 1;
         let bytes = self.layout_bytes[layout.0 as usize];
         self.engine.reserve_write(keys, bytes, &mut self.fates);
@@ -149,18 +187,21 @@ impl Player<'_> {
                 _ => {}
             }
         }
+        self.ear.hear(thread, Act::Reserve { keys, layout }, &self.fates, &mut self.engine)
     }
 
-    fn finish_write(&mut self, keys: &[KeyId]) {
+    fn finish_write(&mut self, thread: Option<u32>, keys: &[KeyId]) -> Result<()> {
         self.tally.calls += 1;
         self.fates.clear();
         self.engine.finish_write(keys, &mut self.fates);
         let stored = self.fates.iter().filter(|fate| **fate == Fate::Done).count() as u64;
         self.tally.stored += stored;
         self.tally.store_failed += keys.len() as u64 - stored;
+        self.tally.expire(&self.fates);
+        self.ear.hear(thread, Act::FinishWrite(keys), &self.fates, &mut self.engine)
     }
 
-    fn enter(&mut self, thread: Option<u32>, keys: &[KeyId]) {
+    fn enter(&mut self, thread: Option<u32>, keys: &[KeyId]) -> Result<()> {
         self.tally.calls += 1;
         self.engine.read_enter(keys, &mut self.fates);
         let caller = self.callers.of(thread);
@@ -169,28 +210,37 @@ impl Player<'_> {
         let missing = keys.len() as u64 - held.count() as u64;
         self.tally.read_failed += missing;
         self.tally.read += if missing == 0 { keys.len() as u64 } else { 0 };
+        self.tally.expire(&self.fates);
         caller.refused = missing > 0;
+        self.ear.hear(thread, Act::Enter(keys), &self.fates, &mut self.engine)
     }
 
-    fn exit(&mut self, thread: Option<u32>, keys: &[KeyId]) {
+    fn exit(&mut self, thread: Option<u32>, keys: &[KeyId]) -> Result<()> {
         self.tally.calls += 1;
         let caller = self.callers.of(thread);
         if std::mem::take(&mut caller.refused) {
             let held: Vec<KeyId> = keys.iter().copied().filter(|key| caller.take(*key, 1)).collect();
             self.engine.read_refused(&held);
         }
+        self.ear.hear(thread, Act::Exit(keys), &[], &mut self.engine)
     }
 
-    fn release(&mut self, thread: Option<u32>, keys: &[KeyId], locks: u32) {
+    fn release(&mut self, thread: Option<u32>, keys: &[KeyId], locks: u32) -> Result<()> {
         self.tally.calls += 1;
         let caller = self.callers.of(thread);
         self.fates.clear();
-        for key in keys.iter().filter(|key| caller.take(**key, locks)) {
-            self.engine.finish_read(std::slice::from_ref(key), locks, &mut self.fates);
+        for key in keys {
+            if caller.take(*key, locks) {
+                self.engine.finish_read(std::slice::from_ref(key), locks, &mut self.fates);
+            } else {
+                self.fates.push(Fate::Unlocked);
+            }
         }
         let released = self.fates.iter().filter(|fate| **fate == Fate::Done).count() as u64;
         self.tally.released += released;
         self.tally.release_failed += keys.len() as u64 - released;
+        self.tally.expire(&self.fates);
+        self.ear.hear(thread, Act::Release(keys, locks), &self.fates, &mut self.engine)
     }
 
     /// Whether a call found, or was granted, what it was when it was recorded.
@@ -227,10 +277,12 @@ impl Player<'_> {
         call.keys().zip(&self.fates).filter(|(_, fate)| is_found(fate)).map(|(key, _)| key).collect()
     }
 
-    fn finish(mut self) -> Tally {
+    fn finish(mut self) -> Result<Tally> {
         self.tally.surplus += self.callers.give_all_back(&mut self.engine);
         self.tally.held_at_end = self.engine.held();
-        self.tally.background = self.engine.background();
-        self.tally
+        self.tally.background = self.engine.background().clone();
+        (self.tally.used_l1, self.tally.used_l2) = self.engine.used();
+        self.ear.end(&mut self.engine)?;
+        Ok(self.tally)
     }
 }

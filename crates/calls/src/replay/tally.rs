@@ -1,7 +1,7 @@
 //! What came of a replay.
 
 use serde::Serialize;
-use wavetank_model::Nanos;
+use wavetank_model::{Fate, Nanos};
 
 use crate::engine::Background;
 
@@ -43,10 +43,14 @@ pub struct Tally {
     pub refused_staged: u64,
     /// Keys that were not written for want of memory.
     pub refused_no_memory: u64,
+    /// Keys whose lock had been held for too long.
+    pub expired: u64,
     /// Prefetches whose hits are not as recorded.
     pub prefetches_that_differ: u64,
     /// Reservations whose grants are not as recorded.
     pub writes_that_differ: u64,
+    /// Recorded passes of eviction loops that let another number of objects leave now.
+    pub passes_that_differ: u64,
     /// Keys that a recording wanted and were put in.
     pub forced_in: u64,
     /// Keys that a recording did not want and were taken out.
@@ -55,8 +59,19 @@ pub struct Tally {
     pub first_divergence: Option<Divergence>,
     /// Objects that readers hold at the end.
     pub held_at_end: u64,
+    /// Bytes in memory at the end.
+    pub used_l1: u64,
+    /// Bytes in each tier behind it at the end.
+    pub used_l2: Vec<u64>,
     /// What happened besides calls.
     pub background: Background,
+}
+
+impl Tally {
+    /// Counts keys whose lock had been held for too long.
+    pub(super) fn expire(&mut self, fates: &[Fate]) {
+        self.expired += fates.iter().filter(|fate| **fate == Fate::Expired).count() as u64;
+    }
 }
 
 /// A call with another outcome than recorded.

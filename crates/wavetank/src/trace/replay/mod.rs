@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::Value;
-use wavetank_calls::{End, Recording, Tally, replay};
+use wavetank_calls::{End, Manner, Recording, Tally, replay};
 use wavetank_model::{Error, KeyTable, Nanos, Recorded, Result, StorageCall};
 use wavetank_trace::calls::CallReader;
 use wavetank_trace::calls::lct::{FRAME_LIMIT, Reader};
@@ -88,7 +88,8 @@ pub fn replay_calls(args: &CallReplayArgs) -> Result<CallReplay> {
     let survey = reader.survey();
     let end = if survey.cut.is_some() { End::Cut } else { End::Whole };
     let recording = Recording { calls: &calls, keys: keys.len(), layout_bytes: &layout_bytes, end };
-    let tally = replay(&recording, &plan.storage, &plan.ticks, plan.mode)?;
+    let manner = Manner { plan: plan.storage.clone(), tempo: plan.tempo.clone(), mode: plan.mode };
+    let tally = replay(&recording, &manner, None)?;
     let replay_s = start.elapsed().as_secs_f64();
     Ok(CallReplay {
         schema_version: SCHEMA_VERSION,

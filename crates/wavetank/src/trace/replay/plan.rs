@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wavetank_cache::eviction;
-use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, Mode, Plan, Ticks};
+use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, Mode, Plan, Tempo, Ticks};
 use wavetank_model::{Error, Nanos, Result};
 
 use super::args::CallReplayArgs;
@@ -15,8 +15,8 @@ use super::args::CallReplayArgs;
 pub struct CallReplayPlan {
     /// The tiers.
     pub storage: Plan,
-    /// When each tier's eviction loop looks, memory first.
-    pub ticks: Vec<Ticks>,
+    /// Who says when background work is done.
+    pub tempo: Tempo,
     /// How calls are taken.
     pub mode: Mode,
 }
@@ -62,7 +62,7 @@ impl CallReplayPlan {
         let l1 = l1(args, recorded)?;
         let adapters = args.l2_adapter.iter().map(|text| adapter(text)).collect::<Result<Vec<_>>>()?;
         let delay = within("--store-delay-ms", args.store_delay_ms.unwrap_or(0.0), 0.0, 3.6e6)?;
-        let ticks = ticks(args, adapters.len(), first)?;
+        let tempo = Tempo::Clock(ticks(args, adapters.len(), first)?);
         let storage = Plan {
             l1,
             adapters,
@@ -70,7 +70,7 @@ impl CallReplayPlan {
             store_policy: args.l2_store_policy.unwrap_or_default(),
             load_policy: args.l2_prefetch_policy.unwrap_or_default(),
         };
-        Ok(Self { storage, ticks, mode: args.mode.unwrap_or_default() })
+        Ok(Self { storage, tempo, mode: args.mode.unwrap_or_default() })
     }
 }
 

@@ -41,15 +41,16 @@ impl fmt::Display for CallReplay {
             tally.stored, tally.refused_resident, tally.refused_staged, tally.refused_no_memory,
         )?;
         let background = &tally.background;
+        let behind = background.behind();
         writeln!(
             f,
             "Evicted: {} from memory in {} passes, {} behind in {}; copied behind {}, dropped there {}",
-            background.l1_evictions,
-            background.l1_passes,
-            background.l2_evictions,
-            background.l2_passes,
-            background.copied,
-            background.dropped,
+            background.l1.evicted,
+            background.l1.passes,
+            behind.evictions.evicted,
+            behind.evictions.passes,
+            behind.copied,
+            behind.dropped,
         )?;
         if self.plan.mode != Mode::Closed {
             self.divergence(f)?;

@@ -1,0 +1,60 @@
+//! What happens to objects besides what calls answer: for a recorder, and for whoever moves their bytes.
+
+use wavetank_model::{KeyId, Nanos};
+
+/// One thing, and when it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// When.
+    pub at: Nanos,
+    /// What.
+    pub what: Happened,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// A write of an object was given room in memory.
+    Staged(KeyId),
+    /// What was being written is not wanted any more.
+    Unstaged(KeyId),
+    /// What was being written is there.
+    Admitted(KeyId),
+    /// An object came from the tier behind with this number.
+    Loaded(u8, KeyId),
+    /// An object in memory is not there any more.
+    Freed(KeyId),
+    /// Objects begin their way to the tier behind with this number.
+    Copying(u8, Box<[KeyId]>),
+    /// They have arrived, or failed: the way ends.
+    Copied(u8, Box<[KeyId]>),
+    /// An object in the tier behind with this number is not there any more, or found no room there.
+    Deleted(u8, KeyId),
+    /// The loop of a tier looked, memory being 0, and so many objects left.
+    Passed(u8, u32),
+}
+
+/// Keeps notes where someone wants them; otherwise it costs a branch.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    kept: Option<Vec<Note>>,
+}
+
+impl Notes {
+    pub(crate) fn keep(&mut self) {
+        self.kept.get_or_insert_default();
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, at: Nanos, what: impl FnOnce() -> Happened) {
+        if let Some(notes) = &mut self.kept {
+            notes.push(Note { at, what: what() });
+        }
+    }
+
+    pub(crate) fn take(&mut self, into: &mut Vec<Note>) {
+        if let Some(notes) = &mut self.kept {
+            into.append(notes);
+        }
+    }
+}

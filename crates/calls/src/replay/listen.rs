@@ -1,0 +1,56 @@
+//! Who hears of calls as they are made: a recorder, whoever moves bytes, whoever measures.
+
+use std::ops::ControlFlow;
+
+use wavetank_model::{Fate, KeyId, LayoutId, Nanos, Prefetch, Result};
+
+use crate::note::Note;
+
+/// A call as it is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Act<'a> {
+    /// Objects are looked up, loaded and held.
+    Prefetch(&'a Prefetch),
+    /// Objects begin to be written.
+    Reserve {
+        /// The objects.
+        keys: &'a [KeyId],
+        /// What each holds.
+        layout: LayoutId,
+    },
+    /// Objects are written.
+    FinishWrite(&'a [KeyId]),
+    /// Objects begin to be read.
+    Enter(&'a [KeyId]),
+    /// Objects were read.
+    Exit(&'a [KeyId]),
+    /// Objects are given back, each so many times.
+    Release(&'a [KeyId], u32),
+}
+
+/// A call that was made.
+#[derive(Debug)]
+pub struct Made<'a> {
+    /// The place of the recorded call that it follows.
+    pub number: usize,
+    /// When.
+    pub at: Nanos,
+    /// By which caller.
+    pub thread: Option<u32>,
+    /// The call.
+    pub act: Act<'a>,
+    /// What became of each of its keys; none of [`Act::Exit`].
+    pub fates: &'a [Fate],
+    /// What happened in the background since the call before.
+    pub before: &'a [Note],
+    /// What happened to objects because of the call.
+    pub because: &'a [Note],
+}
+
+/// Hears of calls.
+pub trait Listener {
+    /// A call was made. Whoever wants no more of them breaks off.
+    fn made(&mut self, made: &Made<'_>) -> Result<ControlFlow<()>>;
+    /// What happened in the background after the last call.
+    fn ended(&mut self, after: &[Note]) -> Result<()>;
+}

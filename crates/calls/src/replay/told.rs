@@ -1,0 +1,80 @@
+//! Background work as a recording tells it: when loops looked, when copies and prefetches ended.
+
+use std::collections::{HashMap, HashSet};
+
+use wavetank_model::{Fate, KeyId, Keys, Prefetch, Recorded, StorageCall};
+
+use super::{Manner, Player, Recording};
+use crate::engine::{Engine, Tempo};
+use crate::prefetch::Fetching;
+
+/// Prefetches whose end the recording tells.
+pub(super) struct Told {
+    /// Whether it is followed.
+    follows: bool,
+    /// Ends that it has; a prefetch without one is over at once.
+    ends: HashSet<u64>,
+    under_way: HashMap<u64, (Prefetch, Fetching)>,
+}
+
+impl Told {
+    pub(super) fn new(recording: &Recording<'_>, manner: &Manner) -> Self {
+        let follows = manner.tempo == Tempo::Told;
+        let ends = recording.calls.iter().filter(|_| follows).filter_map(|recorded| match recorded.call {
+            StorageCall::PrefetchCompleted { handle, .. } => Some(handle),
+            _ => None,
+        });
+        Self { follows, ends: ends.collect(), under_way: HashMap::new() }
+    }
+
+    /// Prefetches; what ends later is kept until it does.
+    pub(super) fn prefetch(&mut self, asked: &Prefetch, engine: &mut Engine, fates: &mut Vec<Fate>) {
+        let Some(handle) = asked.handle.filter(|handle| self.ends.contains(handle)) else {
+            return engine.prefetch(asked, fates);
+        };
+        let fetching = engine.begin_prefetch(asked, fates);
+        self.under_way.insert(handle, (asked.clone(), fetching));
+    }
+}
+
+impl Player<'_> {
+    /// Background work of the recording.
+    pub(super) fn follow(&mut self, recorded: &Recorded) {
+        if !self.told.follows {
+            return;
+        }
+        let failed = || failed_of(recorded);
+        match &recorded.call {
+            StorageCall::EvictionPass { tier, evicted } if usize::from(*tier) <= self.adapters() => {
+                let left = self.engine.pass(usize::from(*tier)).unwrap_or(0);
+                self.tally.passes_that_differ += u64::from(left != u64::from(*evicted));
+            }
+            StorageCall::StoreCompleted { tier, keys } => {
+                let adapter = usize::from(*tier).checked_sub(1).filter(|at| *at < self.adapters());
+                if let Some(adapter) = adapter {
+                    self.engine.end_copy(adapter, keys, &failed());
+                }
+            }
+            StorageCall::PrefetchCompleted { handle, .. } => self.end_prefetch(*handle, &failed()),
+            StorageCall::Removed { keys } => keys.iter().for_each(|key| self.engine.force_out(*key)),
+            _ => {}
+        }
+    }
+
+    fn adapters(&self) -> usize {
+        self.engine.background().adapters.len()
+    }
+
+    fn end_prefetch(&mut self, handle: u64, failed: &[KeyId]) {
+        let Some((asked, fetching)) = self.told.under_way.remove(&handle) else { return };
+        self.fates.clear();
+        self.engine.end_prefetch(&asked, fetching, failed, &mut self.fates);
+    }
+}
+
+/// Keys that a device failed.
+fn failed_of(recorded: &Recorded) -> Keys {
+    let fates = recorded.outcome.iter().flatten();
+    let keys = recorded.call.keys().zip(fates).filter(|(_, fate)| **fate == Fate::Failed);
+    keys.map(|(key, _)| key).collect()
+}
