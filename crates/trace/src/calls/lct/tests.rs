@@ -174,6 +174,8 @@ fn a_frame_above_the_limit_names_its_place() {
     let mut reader = Reader::open(&Input::Bytes(Arc::from(bytes)), 1 << 20).unwrap();
     assert_eq!(reader.by_ref().filter(|call| call.is_ok()).count(), 2, "what is before it is read");
     assert!(reader.next().is_none(), "nothing follows an error");
+    let stopped = reader.survey().stopped.expect("it says where");
+    assert_eq!(stopped.offset, at as u64);
 }
 
 /// Broken by: a message that does not say what is wrong with a file that is no recording.
