@@ -165,8 +165,8 @@ fn a_damaged_length_loses_only_what_follows() {
     let sound = sandbox.run("trace info ours.lct").stdout.replace("ours.lct", "long.lct");
     let run = sandbox.run("trace info long.lct --frame-limit 1");
     let stopped = format!(
-        "stopped      at byte {at}: a frame of 2097152 bytes, above the limit of 1048576; what follows is not \
-         counted\n"
+        "stopped      at byte {at}: a frame of 2097152 bytes, above the limit of 1048576; what follows is \
+         not counted\n"
     );
     assert_eq!(run.stdout.replace(&stopped, ""), sound);
     assert!(run.stdout.contains(&stopped), "{}", run.stdout);
