@@ -6,6 +6,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod interop;
 mod kernel_profiles;
 mod parity;
 mod peers;
@@ -51,6 +52,11 @@ const COMMANDS: &[Chore] = &[
         name: "fuzz",
         about: "fuzz [--minutes N] [--seed N] [--guided]: broken recordings for their reader",
         run: fuzz::run,
+    },
+    Chore {
+        name: "interop",
+        about: "interop [DIR]: the reference reads our recordings (6 GB in DIR)",
+        run: interop::run,
     },
     Chore { name: "peers", about: "install the servers and launchers that tests work with", run: peers::run },
     Chore { name: "examples", about: "write examples/ again", run: examples },
@@ -124,7 +130,7 @@ mod tests {
     #[test]
     fn a_wrong_command_line_is_a_usage_failure() {
         let lines = ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"];
-        for line in lines.into_iter().chain(["fuzz now", "fuzz --minutes"]) {
+        for line in lines.into_iter().chain(["fuzz now", "fuzz --minutes", "interop a b"]) {
             assert!(matches!(dispatch(&words(line)), Err(Failure::Usage(_))), "{line}");
         }
     }
