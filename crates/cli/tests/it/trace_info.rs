@@ -174,6 +174,10 @@ fn a_damaged_length_loses_only_what_follows() {
     let json = sandbox.run("trace info long.lct --frame-limit 1 --json");
     assert_eq!(json.code, Some(1));
     assert!(json.stdout.contains(&format!("\"stopped_at\": {at}")), "{}", json.stdout);
+    sandbox.write("torn.lct", [&whole[..], &[0x7f, 0, 0, 0], &whole[..]].concat());
+    let replay = sandbox.run("trace replay torn.lct");
+    assert_ne!(replay.code, Some(0), "calls that are missing are no success");
+    assert!(replay.stderr.contains(&format!("byte {at}")), "{}", replay.stderr);
 }
 
 /// Broken by: operations of one kind or tier counted as another's, or a size that is added up wrongly.
