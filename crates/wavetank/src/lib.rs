@@ -36,7 +36,8 @@ pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
 pub use seeds::replay_seeds;
 pub use trace::{
-    CallReplay, CallReplayArgs, CallReplayPlan, Implied, TraceInfo, Wall, replay_calls, trace_info,
+    CallReplay, CallReplayArgs, CallReplayPlan, Implied, LogInfo, TraceInfo, Wall, log_info, replay_calls,
+    trace_info,
 };
 pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as BenchWatch};
 pub use wavetank_cache::{Promotion, WritePolicy};

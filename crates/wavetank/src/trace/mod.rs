@@ -3,9 +3,11 @@
 mod implied;
 mod info;
 mod keys;
+mod log;
 mod replay;
 mod text;
 
 pub use implied::Implied;
 pub use info::{TraceInfo, trace_info};
+pub use log::{LogInfo, log_info};
 pub use replay::{CallReplay, CallReplayArgs, CallReplayPlan, Wall, replay_calls};
