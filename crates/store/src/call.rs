@@ -18,8 +18,9 @@ pub struct Call {
     pub bytes: u64,
     /// How long it took since it was planned; zero for what takes none.
     pub took: Nanos,
-    /// The lane it was asked on, from 0.
-    pub lane: u32,
+    /// Who asked: one of the operations that a lane has under way at a time, so that what one caller asks
+    /// comes one after the other.
+    pub caller: u32,
     /// What was done.
     pub deed: Deed,
     /// What became of it.
@@ -58,11 +59,21 @@ impl Ear {
     }
 }
 
-/// One lane's way to tell.
+/// Operations that a lane has under way, as far as callers are told apart.
+const CALLERS: u32 = 1024;
+
+/// One caller's way to tell.
 #[derive(Clone, Copy)]
 pub(crate) struct Voice<'e> {
-    pub(crate) ear: &'e Ear,
-    pub(crate) lane: u32,
+    ear: &'e Ear,
+    caller: u32,
+}
+
+impl<'e> Voice<'e> {
+    /// Of the operation at `place` among those of the lane with this number.
+    pub(crate) fn new(ear: &'e Ear, lane: u32, place: usize) -> Self {
+        Self { ear, caller: lane.wrapping_mul(CALLERS).wrapping_add(place as u32 % CALLERS) }
+    }
 }
 
 impl Voice<'_> {
@@ -70,8 +81,8 @@ impl Voice<'_> {
     #[inline]
     pub(crate) fn tell(self, deed: Deed, fate: Fate, (key, bytes): (&Key, u64)) {
         let Some(listener) = self.ear.0.get() else { return };
-        let Self { lane, .. } = self;
-        listener.hear(Call { key: key.hash().to_be_bytes(), bytes, took: Nanos::ZERO, lane, deed, fate });
+        let (key, took) = (key.hash().to_be_bytes(), Nanos::ZERO);
+        listener.hear(Call { key, bytes, took, caller: self.caller, deed, fate });
     }
 
     /// The same of something that began at `since`.
@@ -79,6 +90,6 @@ impl Voice<'_> {
     pub(crate) fn tell_end(self, deed: Deed, fate: Fate, (key, bytes): (&Key, u64), since: Instant) {
         let Some(listener) = self.ear.0.get() else { return };
         let (key, took) = (key.hash().to_be_bytes(), nanos(since.elapsed()));
-        listener.hear(Call { key, bytes, took, lane: self.lane, deed, fate });
+        listener.hear(Call { key, bytes, took, caller: self.caller, deed, fate });
     }
 }

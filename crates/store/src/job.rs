@@ -136,7 +136,12 @@ pub(crate) struct Job {
 
 impl Job {
     /// Decides what `request` takes. Decisions are made here, in the order jobs are planned.
-    pub(crate) fn plan(store: &Store, lane: u32, (op, asked): (OpId, Instant), request: Request) -> Self {
+    pub(crate) fn plan(
+        store: &Store,
+        voice: Voice<'_>,
+        (op, asked): (OpId, Instant),
+        request: Request,
+    ) -> Self {
         let begun = Instant::now();
         let mut job = Self {
             op,
@@ -152,7 +157,6 @@ impl Job {
             data: None,
             times: IoTimes { queue: nanos(begun - asked), ..IoTimes::default() },
         };
-        let voice = store.voice(lane);
         match request {
             Request::Put(put) => job.plan_put(store, voice, put),
             Request::Get { key, want } => {

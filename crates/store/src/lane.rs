@@ -193,12 +193,12 @@ impl Lane {
             return true;
         }
         let key = request.key().fingerprint();
-        let job = Job::plan(&self.store, self.number, (op, asked), request);
-        self.say_planned(&job, key);
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.jobs.push(None);
             self.jobs.len() - 1
         });
+        let job = Job::plan(&self.store, self.store.voice(self.number, index), (op, asked), request);
+        self.say_planned(&job, key);
         self.jobs[index] = Some(job);
         self.step(index);
         true

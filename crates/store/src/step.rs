@@ -285,7 +285,7 @@ impl Lane {
 
     /// An entry without a copy to go on with leaves the store, wherever it is still known.
     fn lost(&mut self, entry: &Arc<Stored>) {
-        self.store.index.forget(entry, self.store.voice(self.number));
+        self.store.index.forget(entry, self.store.voice(self.number, 0));
         self.store.ledger.remove(entry);
         let _ = self.discard(entry);
     }
@@ -355,7 +355,7 @@ impl Lane {
         let Some(Up { to, keeps_below }) = up else { return };
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Failed { tier: to }, IoTimes::default());
         if !self.store.ledger.retreat(entry, Promoted { from, to, keeps_below }) {
-            self.store.index.forget(entry, self.store.voice(self.number));
+            self.store.index.forget(entry, self.store.voice(self.number, index));
             self.job(index).steps.push_front(Step::Discard { entry: Arc::clone(entry) });
         }
     }
@@ -364,7 +364,7 @@ impl Lane {
     /// takes it away before it is there.
     fn publish(&mut self, index: usize, entry: Arc<Stored>, tier: TierId) {
         let (claim, begun) = (self.job(index).claim.take(), self.job(index).begun);
-        let voice = self.store.voice(self.number);
+        let voice = self.store.voice(self.number, index);
         let tell = |fate| voice.tell_end(Deed::Publish, fate, (&entry.key, entry.bytes), begun);
         let before = match &claim {
             Some(claim) if !self.store.index.redeem(claim, &entry, tell) => {
@@ -433,7 +433,7 @@ impl Lane {
     fn look_again(&mut self, index: usize, entry: &Arc<Stored>) {
         self.tell_end(index, Deed::Read, Fate::Absent, entry);
         let job = self.jobs[index].as_mut().expect("it is under way");
-        job.plan_get(&self.store, self.store.voice(self.number), &entry.key);
+        job.plan_get(&self.store, self.store.voice(self.number, index), &entry.key);
         let is_there = job.steps.iter().any(|step| matches!(step, Step::Serve(_)));
         if !is_there {
             self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Missed, IoTimes::default());
@@ -443,7 +443,7 @@ impl Lane {
     /// Tells whoever records calls what became of an entry that this job was about.
     fn tell_end(&self, index: usize, deed: Deed, fate: Fate, entry: &Arc<Stored>) {
         let Some(job) = &self.jobs[index] else { return };
-        let voice = self.store.voice(self.number);
+        let voice = self.store.voice(self.number, index);
         voice.tell_end(deed, fate, (&entry.key, entry.bytes), job.begun);
     }
 

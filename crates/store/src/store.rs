@@ -109,8 +109,8 @@ impl Store {
         self.ear.attach(listener);
     }
 
-    pub(crate) fn voice(&self, lane: u32) -> Voice<'_> {
-        Voice { ear: &self.ear, lane }
+    pub(crate) fn voice(&self, lane: u32, place: usize) -> Voice<'_> {
+        Voice::new(&self.ear, lane, place)
     }
 
     /// Events of the lanes opened after this call; one who falls behind by `capacity` loses the next.

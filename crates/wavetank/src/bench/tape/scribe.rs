@@ -90,7 +90,7 @@ impl Scribe<Noted> for StoreScribe {
         let Noted { at, call } = note;
         let key = self.key(&call, page);
         let record = |call: StorageCall, fate, duration, page: &mut Page<'_>| {
-            let (thread, outcome) = (Some(note.call.lane), Some([fate].into()));
+            let (thread, outcome) = (Some(note.call.caller), Some([fate].into()));
             page.record(&Recorded { duration, thread, outcome, ..Recorded::plain(at, call) });
         };
         let (fate, took) = (call.fate, Some(call.took).filter(|took| *took > Nanos::ZERO));
