@@ -88,8 +88,11 @@ impl TraceInfo {
             }
             _ => sheet.line("tenants", "none in it: the reference does not record them in schema 1"),
         }
-        for layout in &self.layouts {
+        for layout in self.layouts.iter().take(LAYOUTS) {
             sheet.line("layout", described(layout));
+        }
+        if self.layouts.len() > LAYOUTS {
+            sheet.more(format_args!("and {} more, which --json lists", self.layouts.len() - LAYOUTS));
         }
         let prefetches = &self.prefetches;
         if prefetches.calls > 0 {
@@ -184,6 +187,9 @@ impl LeftOut {
         }
     }
 }
+
+/// Layouts that are listed: objects of a benchmark have a size each.
+const LAYOUTS: usize = 8;
 
 fn described(layout: &LayoutInfo) -> String {
     let tensors: Vec<String> = layout
