@@ -6,6 +6,7 @@ mod call_survey;
 pub mod calls;
 mod input;
 mod output;
+pub mod recorder;
 pub mod requests;
 pub mod shape;
 pub mod synth;

@@ -3,7 +3,6 @@
 
 pub mod lct;
 pub mod mlperf_csv;
-pub mod recorder;
 
 use std::io;
 

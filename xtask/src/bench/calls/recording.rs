@@ -35,8 +35,8 @@ const WORKS: [Work; 3] = [
 ];
 
 /// Users who ask as soon as they are answered, of entries of a few MiB.
-const USERS: &str = "bench --model tiny-1b --num-users 16 --load closed --generation-mode none --gpu-mem-gb 0 \
-    --warmup 0 --duration 300 --quiet";
+const USERS: &str = "bench --model tiny-1b --num-users 16 --load closed --generation-mode none \
+    --gpu-mem-gb 0 --warmup 0 --duration 300 --quiet";
 const SCALED: &str = "user_templates:
   chatbot: {context_range: [51, 410], generation_range: [5, 20], think_time_range: [0.0, 0.0]}
   coding: {context_range: [51, 410], generation_range: [10, 50], think_time_range: [0.0, 0.0]}

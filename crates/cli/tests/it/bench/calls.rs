@@ -154,6 +154,19 @@ fn what_a_killed_process_recorded_is_readable() {
     assert!(records > 100, "{records}: the last one has 30 KB");
 }
 
+/// Broken by: a compressed recording that is only readable once it is closed.
+#[test]
+fn what_a_killed_process_recorded_is_readable_when_compressed() {
+    let stand = Stand::new();
+    let _seat = Seat::take();
+    let mut running = stand.start(&format!("{FAST} --duration 300 --trace-output k.lct.zst --quiet"));
+    let path = stand.sandbox.path("k.lct.zst");
+    running.wait_for("records", || fs::metadata(&path).is_ok_and(|file| file.len() > 10_000));
+    drop(running);
+    let info = info(&stand.sandbox, "k.lct.zst");
+    assert!(number(&info, "/total_records") > 100.0 && list(&info, "/left_out/damaged").is_empty(), "{info}");
+}
+
 #[test]
 #[ignore = "takes a minute"]
 fn what_a_hundred_killed_processes_recorded_is_readable() {

@@ -69,7 +69,7 @@ impl Recording {
         Ok(begun)
     }
 
-    pub(in crate::calls) fn unflushed(path: &Path, header: Header, options: LctOptions) -> Result<Self> {
+    pub(crate) fn unflushed(path: &Path, header: Header, options: LctOptions) -> Result<Self> {
         Self::begin(path, header, options, Output::create)
     }
 

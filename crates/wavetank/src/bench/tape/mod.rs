@@ -13,7 +13,7 @@ use serde::Serialize;
 use wavetank_bench::{Call, Calls};
 use wavetank_model::{Error, Nanos, Result};
 use wavetank_trace::calls::lct::{LctOptions, Recording};
-use wavetank_trace::calls::recorder::{Kept, ROOM, Recorder, Recordist};
+use wavetank_trace::recorder::{Kept, ROOM, Recorder, Recordist};
 
 use super::plan::BenchPlan;
 use scribe::StoreScribe;

@@ -1,8 +1,8 @@
 //! From what the store did to the calls an engine would have made for it.
 //!
-//! A put asks for room and, when it is written, makes its entry visible. A get is a prefetch of one entry that
-//! leaves it locked, a read of it, and the release of the lock. What leaves the store is told; what moves
-//! between its tiers is not, because no caller sees it.
+//! A put asks for room and, when it is written, makes its entry visible. A get is a prefetch of one entry
+//! that leaves it locked, a read of it, and the release of the lock. What leaves the store is told; what
+//! moves between its tiers is not, because no caller sees it.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use wavetank_model::{
     Recorded, Row, StorageCall, WriteMode,
 };
 use wavetank_store::Existing;
-use wavetank_trace::calls::recorder::{Page, Scribe};
+use wavetank_trace::recorder::{Page, Scribe};
 
 use super::Noted;
 use crate::bench::ModelPlan;

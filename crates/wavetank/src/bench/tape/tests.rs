@@ -168,9 +168,9 @@ fn work(lane: &mut Lane, seed: u64, operations: u64) -> Counts {
     }
 }
 
-/// Threads on a store of two tiers out of which entries fall all the time. Broken by: a time taken outside the
-/// lock of the key's shard, a look-up that says found of an entry that left, a departure that is not told, a
-/// get that is told as missed without having looked.
+/// Threads on a store of two tiers out of which entries fall all the time. Broken by: a time taken outside
+/// the lock of the key's shard, a look-up that says found of an entry that left, a departure that is not
+/// told, a get that is told as missed without having looked.
 fn races(lower: &str, rounds: u64) {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(folder.path(), BenchArgs::default());

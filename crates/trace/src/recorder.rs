@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 
 use wavetank_model::{Error, ErrorKind, KeyTable, Result};
 
-use super::lct::{Recording, Written};
+use crate::calls::lct::{Recording, Written};
 use queue::Queue;
 
 /// Notes that wait to be written, where nothing else is said: some 3 MB twice, and a tenth of a second of
