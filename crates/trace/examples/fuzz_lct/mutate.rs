@@ -15,7 +15,8 @@ const TELLING: [u8; 24] = [
     0x00, 0x01, 0x7f, 0x80, 0x81, 0x8f, 0x90, 0x91, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc4, 0xc6, 0xca, 0xcb,
     0xcf, 0xd3, 0xd9, 0xdb, 0xdc, 0xdd, 0xff,
 ];
-const PREFIX: usize = 4;
+/// Bytes of a frame's length.
+pub(crate) const PREFIX: usize = 4;
 
 /// `bytes` changed a few times, with parts of `other`.
 pub(crate) fn changed(bytes: &[u8], other: &[u8], draw: &mut Draw) -> Vec<u8> {
@@ -62,7 +63,7 @@ fn blind(bytes: &mut Vec<u8>, other: &[u8], draw: &mut Draw) {
 }
 
 /// Frames with their lengths, as far as they go.
-fn frames(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+pub(crate) fn frames(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut frames = Vec::new();
     let mut at = 0;
     while let Some((length, _)) = bytes[at..].split_first_chunk::<PREFIX>() {

@@ -1,4 +1,4 @@
-//! What is changed: samples that are given, and a recording with a call of every kind.
+//! What is changed: samples that are given, and recordings with a call of every kind.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +10,7 @@ use wavetank_model::{
 use wavetank_trace::Output;
 use wavetank_trace::calls::lct::{Header, Writer};
 
-use crate::mutate::LONGEST;
+use crate::mutate::{LONGEST, PREFIX, frames};
 
 /// The beginnings of the files among `samples`, and ours.
 pub(crate) fn all(samples: &[String]) -> Vec<Vec<u8>> {
@@ -20,7 +20,29 @@ pub(crate) fn all(samples: &[String]) -> Vec<Vec<u8>> {
         file.take(LONGEST as u64).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     };
-    samples.iter().filter_map(read).chain([every_kind()]).collect()
+    let ours = every_kind();
+    let inside = tenants_inside(&ours);
+    samples.iter().filter_map(read).chain([ours, inside]).collect()
+}
+
+/// The same with a tenant in every key, which our writer does not do.
+fn tenants_inside(bytes: &[u8]) -> Vec<u8> {
+    const KEY: &[u8] = b"\x84\xaachunk_hash";
+    const WITH_TENANT: &[u8] = b"\x85\xaacache_salt\xa5green\xaachunk_hash";
+    let mut changed = Vec::new();
+    for frame in frames(bytes) {
+        let mut rest = &bytes[frame][PREFIX..];
+        let mut content = Vec::new();
+        while let Some(at) = rest.windows(KEY.len()).position(|part| part == KEY) {
+            content.extend_from_slice(&rest[..at]);
+            content.extend_from_slice(WITH_TENANT);
+            rest = &rest[at + KEY.len()..];
+        }
+        content.extend_from_slice(rest);
+        changed.extend_from_slice(&(content.len() as u32).to_be_bytes());
+        changed.extend_from_slice(&content);
+    }
+    changed
 }
 
 fn every_kind() -> Vec<u8> {
