@@ -5,6 +5,7 @@
 //! calls at the same times always have the same outcomes.
 #![forbid(unsafe_code)]
 
+mod adapter;
 mod engine;
 mod fold;
 mod l1;
@@ -18,7 +19,7 @@ mod tick;
 
 pub use engine::{Background, Behind, Engine, Passes, Tempo};
 pub use note::{Happened, Note};
-pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Plan, StorePolicy};
+pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan, StorePolicy, Wrapping};
 pub use prefetch::Fetching;
 pub use replay::{Act, Divergence, End, Listener, Made, Manner, Mode, Recording, Tally, replay};
 pub use tick::Ticks;
