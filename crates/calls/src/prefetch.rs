@@ -180,6 +180,7 @@ impl Engine {
             self.adapters[adapter].unpin(key);
             if failed.contains(&key) {
                 self.l1.expect_no_more(key, bytes);
+                self.give_up_behind(adapter, key);
                 continue;
             }
             if !self.l1.is_resident(key) {
@@ -190,6 +191,13 @@ impl Engine {
         }
         let came: Vec<KeyId> = loads.iter().copied().filter(|key| !failed.contains(key)).collect();
         self.loaded(adapter, &came, (loads.len() - came.len()) as u64);
+    }
+
+    /// An object that a device could not read is not there any more: it can be stored again.
+    fn give_up_behind(&mut self, adapter: usize, key: KeyId) {
+        if !self.adapters[adapter].is_pinned(key) && self.adapters[adapter].forget(key) {
+            self.notes.add(self.now, || Happened::Deleted(adapter as u8, key));
+        }
     }
 
     /// Some cells did not come: what is held and then of no use is given back.
