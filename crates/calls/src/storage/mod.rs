@@ -7,7 +7,7 @@ mod background;
 mod journal;
 mod state;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io;
 use std::sync::mpsc::channel;

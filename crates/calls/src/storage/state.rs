@@ -115,8 +115,12 @@ impl State {
                     self.send(adapter, Errand::Store(objects));
                 }
                 Happened::Deleted(adapter, key) => self.send(adapter, Errand::Delete(key)),
-                Happened::Staged(_) | Happened::Unstaged(_) | Happened::Copied(..) | Happened::Passed(..) => {
-                }
+                Happened::Staged(_)
+                | Happened::Unstaged(_)
+                | Happened::Loading(..)
+                | Happened::Unloaded(..)
+                | Happened::Copied(..)
+                | Happened::Passed(..) => {}
             }
         }
         self.notes = notes;

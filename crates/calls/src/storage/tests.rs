@@ -13,9 +13,9 @@ use crate::note::Note;
 use crate::plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, StorePolicy, Wrapping};
 use crate::replay::{End, Listener, Made, Manner, Mode, Recording, Tally, replay};
 
-const KEYS: u32 = 48;
+pub(crate) const KEYS: u32 = 48;
 /// Objects of even and of odd keys.
-const LAYOUT_BYTES: [u64; 2] = [4096, 6000];
+pub(crate) const LAYOUT_BYTES: [u64; 2] = [4096, 6000];
 const CALLERS: u64 = 4;
 const MS: u64 = 1_000_000;
 
@@ -235,10 +235,36 @@ fn compare_devices(storage: &Storage, plan: &Plan) {
     assert!(storage.shared.pool.held().0 <= state.engine.used().0, "memory is what was granted");
 }
 
-fn lives(seed: u64) {
-    let location = tempfile::tempdir().unwrap();
+/// How often each fate was met, and how many prefetches were under way while something else happened.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    fates: [u64; Fate::ALL.len()],
+    overlapped: u64,
+}
+
+impl Seen {
+    fn see(&mut self, calls: &[Recorded]) {
+        for fate in calls.iter().filter_map(|recorded| recorded.outcome.as_ref()).flatten() {
+            self.fates[*fate as usize] += 1;
+        }
+        for pair in calls.windows(2) {
+            let began = matches!(&pair[0].call, StorageCall::SubmitPrefetch(asked) if asked.handle.is_some());
+            let ended = matches!(pair[1].call, StorageCall::PrefetchCompleted { .. });
+            self.overlapped += u64::from(began && !ended);
+        }
+    }
+}
+
+/// What random callers did, on some plan.
+pub(crate) fn recorded(seed: u64, location: &Path) -> (Plan, Vec<Recorded>) {
+    let (plan, storage, calls) = live(seed, location);
+    storage.close().unwrap();
+    (plan, calls)
+}
+
+fn live(seed: u64, location: &Path) -> (Plan, Storage, Vec<Recorded>) {
     let mut draw = seeded(seed, "plan");
-    let plan = plan(&mut draw, location.path());
+    let plan = plan(&mut draw, location);
     let options = StorageOptions {
         eviction_sleep: Duration::from_millis(2),
         prefetches_in_flight: draw.random_range(1..4),
@@ -252,8 +278,15 @@ fn lives(seed: u64) {
         }
     });
     storage.end_threads();
-    let (used, background) = (storage.used(), storage.background());
     let calls = std::mem::take(&mut *kept.0.lock().unwrap());
+    (plan, storage, calls)
+}
+
+fn lives(seed: u64, seen: &mut Seen) {
+    let location = tempfile::tempdir().unwrap();
+    let (plan, storage, calls) = live(seed, location.path());
+    let (used, background) = (storage.used(), storage.background());
+    seen.see(&calls);
     let tally = made_again(&calls, &plan);
     assert_eq!(tally.passes_that_differ, 0);
     assert_eq!((tally.used_l1, tally.used_l2), used);
@@ -273,10 +306,17 @@ fn lives(seed: u64) {
 fn what_the_journal_says_happens_again() {
     let seeds = std::env::var("WAVETANK_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
     let first = std::env::var("WAVETANK_FIRST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut seen = Seen::default();
     for seed in first..first + seeds {
-        let live = std::panic::catch_unwind(|| lives(seed));
+        let live = std::panic::catch_unwind(move || {
+            lives(seed, &mut seen);
+            seen
+        });
         assert!(live.is_ok(), "seed {seed}");
+        seen = live.unwrap_or_default();
     }
+    // Otherwise the callers are too tame to say anything.
+    assert!(seen.fates.iter().all(|count| *count > 0) && seen.overlapped > 0, "{seen:?}");
 }
 
 /// Broken by: bytes of another key, of another length, or of a buffer that is used again too early.
