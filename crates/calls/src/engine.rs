@@ -168,6 +168,16 @@ impl Engine {
         self.l1.held(self.now)
     }
 
+    /// What time it is.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// What an object of `key` takes in the tier behind with this number; 0 where it is not there.
+    pub fn bytes_behind(&self, adapter: usize, key: KeyId) -> u64 {
+        self.adapters[adapter].bytes_of(key)
+    }
+
     /// Whether the tier behind with this number has an object of `key`.
     pub fn is_behind(&self, adapter: usize, key: KeyId) -> bool {
         self.adapters[adapter].has(key)

@@ -100,7 +100,7 @@ impl L1 {
             } else if object.staged.is_some() && object.write.is_held(now) {
                 Fate::Staged
             } else {
-                room += if object.staged.is_some() { 0 } else { taken };
+                room += taken.saturating_sub(object.staged.unwrap_or(0));
                 object.write.take(1, now, self.plan.write_ttl);
                 object.staged.get_or_insert(NOT_YET);
                 Fate::Done
@@ -119,8 +119,9 @@ impl L1 {
     fn grant(&mut self, keys: &[KeyId], taken: u64, fates: &[Fate]) {
         let granted = || keys.iter().zip(fates).rev().filter(|(_, fate)| **fate == Fate::Done);
         for (&key, _) in granted() {
-            let staged = &mut self.objects[place(key)].staged;
-            *staged = staged.map(|bytes| if bytes == NOT_YET { taken } else { bytes });
+            // An earlier writer that took too long may have had more.
+            let had = self.objects[place(key)].staged.replace(taken).unwrap_or(0);
+            self.used -= had.saturating_sub(taken);
             self.renew(key, taken);
         }
     }

@@ -79,6 +79,11 @@ impl Adapter {
         self.loads[key.0 as usize] -= 1;
     }
 
+    /// Whether it is being loaded.
+    pub(crate) fn is_pinned(&self, key: KeyId) -> bool {
+        self.loads[key.0 as usize] > 0
+    }
+
     /// `keys` were loaded, in this order.
     pub(crate) fn loaded(&mut self, keys: &[KeyId]) {
         if let Some(policy) = &mut self.policy {

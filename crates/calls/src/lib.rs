@@ -2,9 +2,12 @@
 //! read, release), with the states, locks and background work behind it (spec/storage-trace.md 2 and 10).
 //!
 //! [`Engine`] is the bookkeeping alone, on a clock that its caller moves: no bytes, no threads. The same
-//! calls at the same times always have the same outcomes.
+//! calls at the same times always have the same outcomes. [`Storage`] is the engine with bytes behind it, for
+//! many callers at a time.
 #![forbid(unsafe_code)]
 
+mod adapter;
+mod bytes;
 mod engine;
 mod fold;
 mod l1;
@@ -12,13 +15,18 @@ mod l2;
 mod lock;
 mod note;
 mod plan;
+mod play;
 mod prefetch;
 mod replay;
+mod storage;
 mod tick;
 
+pub use bytes::Object;
 pub use engine::{Background, Behind, Engine, Passes, Tempo};
 pub use note::{Happened, Note};
-pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Plan, StorePolicy};
+pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan, StorePolicy, Wrapping};
+pub use play::{AdapterTimes, CallTimes, Contents, Moved, Pace, PlayOptions, PlayReport, Spread, play};
 pub use prefetch::Fetching;
 pub use replay::{Act, Divergence, End, Listener, Made, Manner, Mode, Recording, Tally, replay};
+pub use storage::{Journal, PrefetchHandle, Reading, Storage, StorageOptions, Writing};
 pub use tick::Ticks;

@@ -20,8 +20,12 @@ pub enum Happened {
     Unstaged(KeyId),
     /// What was being written is there.
     Admitted(KeyId),
-    /// An object came from the tier behind with this number.
+    /// An object begins its way from the tier behind with this number.
+    Loading(u8, KeyId),
+    /// It came.
     Loaded(u8, KeyId),
+    /// It could not be read, or came another way meanwhile: the way ends, and nothing came.
+    Unloaded(u8, KeyId),
     /// An object in memory is not there any more.
     Freed(KeyId),
     /// Objects begin their way to the tier behind with this number.

@@ -142,6 +142,7 @@ impl Engine {
                         let adapter = &mut self.adapters[usize::from(at)];
                         adapter.pin(key);
                         self.l1.expect(key, adapter.bytes_of(key));
+                        self.notes.add(self.now, || Happened::Loading(at, key));
                     }
                     Found::Nowhere | Found::NoRoom | Found::Failed => {}
                 }
@@ -180,16 +181,26 @@ impl Engine {
             self.adapters[adapter].unpin(key);
             if failed.contains(&key) {
                 self.l1.expect_no_more(key, bytes);
+                self.notes.add(self.now, || Happened::Unloaded(adapter as u8, key));
+                self.give_up_behind(adapter, key);
                 continue;
             }
-            if !self.l1.is_resident(key) {
-                self.notes.add(self.now, || Happened::Loaded(adapter as u8, key));
-            }
+            let (from, is_there) = (adapter as u8, self.l1.is_resident(key));
+            self.notes.add(self.now, || {
+                if is_there { Happened::Unloaded(from, key) } else { Happened::Loaded(from, key) }
+            });
             self.l1.arrive(key, bytes, temporary);
             self.l1.hold(key, readers, self.now);
         }
         let came: Vec<KeyId> = loads.iter().copied().filter(|key| !failed.contains(key)).collect();
         self.loaded(adapter, &came, (loads.len() - came.len()) as u64);
+    }
+
+    /// An object that a device could not read is not there any more: it can be stored again.
+    fn give_up_behind(&mut self, adapter: usize, key: KeyId) {
+        if !self.adapters[adapter].is_pinned(key) && self.adapters[adapter].forget(key) {
+            self.notes.add(self.now, || Happened::Deleted(adapter as u8, key));
+        }
     }
 
     /// Some cells did not come: what is held and then of no use is given back.

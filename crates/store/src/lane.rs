@@ -41,6 +41,8 @@ pub struct Lane {
     /// Jobs that wait for room.
     blocked: VecDeque<usize>,
     done: VecDeque<Done>,
+    /// Where bytes that are read may go.
+    lent: Vec<Vec<u8>>,
     pub(crate) unremoved: u64,
 }
 
@@ -59,6 +61,7 @@ impl Lane {
             feeding: VecDeque::new(),
             blocked: VecDeque::new(),
             done: VecDeque::new(),
+            lent: Vec::new(),
             unremoved: 0,
         }
     }
@@ -76,6 +79,23 @@ impl Lane {
     /// Asks for an entry to be removed.
     pub fn remove(&mut self, key: Key) -> OpId {
         self.ask(Request::Remove(key))
+    }
+
+    /// Lends a buffer: the next entry of its length that is read for its bytes comes in it. Without one each
+    /// is new memory, which the kernel has to clear first.
+    pub fn lend(&mut self, buffer: Vec<u8>) {
+        self.lent.push(buffer);
+    }
+
+    /// Gives back the buffers that were lent and not used.
+    pub fn take_back(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.lent)
+    }
+
+    /// Where an entry of `len` bytes goes that is read.
+    pub(crate) fn room(&mut self, len: usize) -> Vec<u8> {
+        let place = self.lent.iter().position(|buffer| buffer.len() == len);
+        place.map_or_else(|| vec![0; len], |place| self.lent.swap_remove(place))
     }
 
     /// How many operations were asked for and have not been given back.

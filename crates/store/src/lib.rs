@@ -50,6 +50,6 @@ pub use job::{Done, Existing, OpId, Outcome, Put};
 pub use key::{KEY_BYTES_MAX, Key};
 pub use lane::Lane;
 pub use options::Options;
-pub use payload::Payload;
+pub use payload::{Payload, Shared};
 pub use store::{Store, Tier, Usage};
 pub use transfer::Want;

@@ -6,6 +6,9 @@
 //! random bytes that is copied around would be faster and would deduplicate; this is fast enough (see
 //! records/).
 
+use std::fmt;
+use std::sync::Arc;
+
 /// A block: the unit of uniqueness, and what deduplicating drives look at.
 const BLOCK: usize = 4096;
 const LANES: usize = 8;
@@ -22,8 +25,34 @@ pub enum Payload {
         bytes: u64,
     },
     /// These bytes.
-    Bytes(std::sync::Arc<[u8]>),
+    Bytes(Arc<[u8]>),
+    /// Bytes that someone else owns too.
+    Shared(Shared),
 }
+
+/// Bytes in memory of their owner's own kind, which gets it back from the last who let go of them.
+#[derive(Clone)]
+pub struct Shared(pub Arc<dyn AsRef<[u8]> + Send + Sync>);
+
+impl Shared {
+    fn bytes(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shared({} bytes)", self.bytes().len())
+    }
+}
+
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Shared {}
 
 impl Payload {
     /// How many bytes there are.
@@ -31,6 +60,7 @@ impl Payload {
         match self {
             Self::Seeded { bytes, .. } => *bytes,
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Shared(shared) => shared.bytes().len() as u64,
         }
     }
 
@@ -38,15 +68,17 @@ impl Payload {
     pub fn recipe(&self) -> Option<u64> {
         match self {
             Self::Seeded { seed, .. } => Some(*seed),
-            Self::Bytes(_) => None,
+            Self::Bytes(_) | Self::Shared(_) => None,
         }
     }
 
     /// Writes the part from `offset` (a multiple of the block) into `out`.
     pub fn fill(&self, offset: u64, out: &mut [u8]) {
+        let part = offset as usize..offset as usize + out.len();
         match self {
             Self::Seeded { seed, .. } => fill(*seed, offset, out),
-            Self::Bytes(bytes) => out.copy_from_slice(&bytes[offset as usize..offset as usize + out.len()]),
+            Self::Bytes(bytes) => out.copy_from_slice(&bytes[part]),
+            Self::Shared(shared) => out.copy_from_slice(&shared.bytes()[part]),
         }
     }
 }

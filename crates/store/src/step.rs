@@ -14,7 +14,7 @@ use crate::job::{Outcome, Serve, Step, Up};
 use crate::lane::Lane;
 use crate::ledger::Displaced;
 use crate::meter::Work;
-use crate::transfer::{Source, Target, Transfer};
+use crate::transfer::{Source, Target, Transfer, Want};
 
 /// What beginning a step comes to.
 #[expect(clippy::large_enum_variant, reason = "moved once per step")]
@@ -179,6 +179,7 @@ impl Lane {
             Ok(held) => {
                 let source = Source::Tier { tier, held, origin };
                 let mut transfer = Transfer::new(self.store.load(&entry), source, target, Some(want));
+                transfer.collected = (want == Want::Bytes).then(|| self.room(entry.bytes as usize));
                 transfer.clock.worked(start);
                 Begun::Moving(Step::Serve(Serve { reading, want, up, again }), transfer)
             }

@@ -82,11 +82,10 @@ impl Transfer {
         want: Option<Want>,
     ) -> Self {
         let sums = matches!(source, Source::Payload(_)) || !entry.is_trusted();
-        let collected = (want == Some(Want::Bytes)).then(|| vec![0; entry.bytes as usize]);
         Self {
             source,
             target,
-            collected,
+            collected: None,
             failed: None,
             target_failed: None,
             serves: want.is_some(),

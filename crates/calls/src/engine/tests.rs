@@ -24,6 +24,7 @@ fn plan(l1: u64, l2: u64) -> Plan {
             eviction: eviction(0.5, 0.5),
         },
         adapters: vec![AdapterPlan {
+            medium: crate::plan::Medium::Mock,
             capacity_bytes: Some(l2 * OBJECT),
             bytes_per_second: None,
             eviction: Some(eviction(0.9, 0.1)),

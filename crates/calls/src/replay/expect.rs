@@ -48,9 +48,22 @@ pub(crate) fn expected(calls: &[Recorded], end: End) -> Vec<Expected> {
     found
 }
 
-/// Whether a recording says who made each call; where it does not always, there is one caller.
+/// Whether a recording says who made each call; where it does not always, there is one caller. Background
+/// work is nobody's.
 pub(crate) fn has_threads(calls: &[Recorded]) -> ByThread {
-    if calls.iter().all(|recorded| recorded.thread.is_some()) { ByThread::Yes } else { ByThread::No }
+    let has_caller = |recorded: &Recorded| recorded.thread.is_some() || is_background(&recorded.call);
+    if calls.iter().all(has_caller) { ByThread::Yes } else { ByThread::No }
+}
+
+fn is_background(call: &StorageCall) -> bool {
+    matches!(
+        call,
+        StorageCall::EvictionPass { .. }
+            | StorageCall::StoreCompleted { .. }
+            | StorageCall::PrefetchCompleted { .. }
+            | StorageCall::Removed { .. }
+            | StorageCall::Gap { .. }
+    )
 }
 
 /// Whether callers are told apart.

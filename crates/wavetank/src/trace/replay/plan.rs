@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wavetank_cache::eviction;
 use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, Mode, Plan, Tempo, Ticks};
 use wavetank_model::{Error, Nanos, Result};
 
@@ -23,30 +22,11 @@ pub struct CallReplayPlan {
 
 const GIB: f64 = (1u64 << 30) as f64;
 /// What the reference has where nothing is said (spec/storage-trace.md 6).
-const WATERMARK: f64 = 0.8;
-const RATIO: f64 = 0.2;
+const EVICTION: [&str; 3] = ["--eviction-policy", "--eviction-trigger-watermark", "--eviction-ratio"];
 const ALIGN: u64 = 4096;
 const WRITE_TTL: f64 = 600.0;
 const READ_TTL: f64 = 300.0;
 const TICK: Nanos = Nanos(1_000_000_000);
-
-/// An adapter as it is typed, as far as it can be simulated.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AdapterText {
-    r#type: String,
-    max_size_gb: Option<f64>,
-    mock_bandwidth_gb: Option<f64>,
-    eviction: Option<EvictionText>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EvictionText {
-    eviction_policy: String,
-    trigger_watermark: Option<f64>,
-    eviction_ratio: Option<f64>,
-}
 
 /// Times of passes, in seconds of the recording.
 #[derive(Deserialize)]
@@ -60,7 +40,8 @@ impl CallReplayPlan {
     /// Flags win over what the recording says of itself; the first call was made at `first`.
     pub(super) fn of(args: &CallReplayArgs, recorded: &Value, first: Nanos) -> Result<Self> {
         let l1 = l1(args, recorded)?;
-        let adapters = args.l2_adapter.iter().map(|text| adapter(text)).collect::<Result<Vec<_>>>()?;
+        let adapters = args.l2_adapter.iter().map(|text| AdapterPlan::typed(text));
+        let adapters = adapters.collect::<Result<Vec<_>>>()?;
         let delay = within("--store-delay-ms", args.store_delay_ms.unwrap_or(0.0), 0.0, 3.6e6)?;
         let tempo = Tempo::Clock(ticks(args, adapters.len(), first)?);
         let storage = Plan {
@@ -103,42 +84,7 @@ fn l1(args: &CallReplayArgs, recorded: &Value) -> Result<L1Plan> {
             .max(1),
         write_ttl: ttl("--l1-write-ttl-seconds", args.l1_write_ttl_seconds, "/write_ttl_seconds", WRITE_TTL)?,
         read_ttl: ttl("--l1-read-ttl-seconds", args.l1_read_ttl_seconds, "/read_ttl_seconds", READ_TTL)?,
-        eviction: eviction_plan(policy.as_deref().unwrap_or("LRU"), watermark, ratio)?,
-    })
-}
-
-/// Names as the reference writes them are taken too: `IsolatedLRU` is `isolated_lru`.
-fn eviction_plan(policy: &str, watermark: Option<f64>, ratio: Option<f64>) -> Result<EvictionPlan> {
-    let name = match policy {
-        "IsolatedLRU" => "isolated_lru".to_owned(),
-        other => other.to_lowercase(),
-    };
-    eviction::policy(&name).map_err(|error| error.at("--eviction-policy"))?;
-    Ok(EvictionPlan {
-        policy: name,
-        trigger_watermark: within("--eviction-trigger-watermark", watermark.unwrap_or(WATERMARK), 0.0, 1.0)?,
-        eviction_ratio: within("--eviction-ratio", ratio.unwrap_or(RATIO), 0.0, 1.0)?,
-    })
-}
-
-fn adapter(text: &str) -> Result<AdapterPlan> {
-    let wrong = |what: String| Error::usage(what).at("--l2-adapter");
-    let hint = r#"as {"type": "mock", "max_size_gb": 1, "mock_bandwidth_gb": 10}"#;
-    let typed: AdapterText =
-        serde_json::from_str(text).map_err(|error| wrong(error.to_string()).hint(hint))?;
-    if typed.r#type != "mock" {
-        return Err(wrong(format!("\"{}\" is not simulated", typed.r#type)).hint(hint));
-    }
-    let rate = typed.mock_bandwidth_gb.filter(|rate| *rate > 0.0);
-    let eviction = typed.eviction.map(|eviction| {
-        eviction_plan(&eviction.eviction_policy, eviction.trigger_watermark, eviction.eviction_ratio)
-    });
-    let size =
-        typed.max_size_gb.map(|size| within("--l2-adapter max_size_gb", size, 0.0, 1e9)).transpose()?;
-    Ok(AdapterPlan {
-        capacity_bytes: size.map(|size| (size * GIB) as u64),
-        bytes_per_second: rate.map(|rate| rate * GIB),
-        eviction: eviction.transpose().map_err(|error| error.at("--l2-adapter"))?,
+        eviction: EvictionPlan::typed(policy.as_deref().unwrap_or("LRU"), watermark, ratio, EVICTION)?,
     })
 }
 
