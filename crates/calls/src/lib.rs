@@ -20,5 +20,8 @@ pub use engine::{Background, Behind, Engine, Passes, Tempo};
 pub use note::{Happened, Note};
 pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Plan, StorePolicy};
 pub use prefetch::Fetching;
-pub use replay::{Act, Divergence, End, Listener, Made, Manner, Mode, Recording, Tally, replay};
+pub use replay::{
+    Act, Count, Divergence, End, Expect, Listener, Made, Manner, Mode, Operations, Recorder, Recording,
+    Scope, Tally, replay,
+};
 pub use tick::Ticks;
