@@ -5,6 +5,8 @@
 
 mod bench;
 mod ci;
+mod fuzz;
+mod interop;
 mod kernel_profiles;
 mod parity;
 mod peers;
@@ -46,6 +48,16 @@ const COMMANDS: &[Chore] = &[
     Chore { name: "tidy", about: "the layout and style rules that no other tool checks", run: tidy::run },
     Chore { name: "bless", about: "rewrite snapshots and README output from this tree", run: bless },
     Chore { name: "bench", about: "bench NAME [--reps N] [--peer] [--record]: measure", run: bench::run },
+    Chore {
+        name: "fuzz",
+        about: "fuzz [--minutes N] [--seed N] [--guided]: broken recordings for their reader",
+        run: fuzz::run,
+    },
+    Chore {
+        name: "interop",
+        about: "interop [DIR]: the reference reads our recordings (6 GB in DIR)",
+        run: interop::run,
+    },
     Chore { name: "peers", about: "install the servers and launchers that tests work with", run: peers::run },
     Chore { name: "examples", about: "write examples/ again", run: examples },
     Chore { name: "profiles", about: "write the built-in timing profiles again", run: profiles::run },
@@ -117,8 +129,8 @@ mod tests {
 
     #[test]
     fn a_wrong_command_line_is_a_usage_failure() {
-        for line in ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"]
-        {
+        let lines = ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"];
+        for line in lines.into_iter().chain(["fuzz now", "fuzz --minutes", "interop a b"]) {
             assert!(matches!(dispatch(&words(line)), Err(Failure::Usage(_))), "{line}");
         }
     }

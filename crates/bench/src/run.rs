@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wavetank_model::{BenchEvent, Error, Nanos, Result, Sink, TierRole};
 use wavetank_store::{Flow, Store, Usage};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Hands};
 use crate::desk::{Desk, lock};
 use crate::document::Library;
 use crate::fill::{Filled, Filler};
 use crate::floor::{Floor, Ground};
 use crate::kernel::{self, KernelIo};
 use crate::log::{Log, LogWriter};
-use crate::plan::Plan;
+use crate::overheard::{Calls, Overheard};
+use crate::plan::{Plan, Time};
 use crate::scale::ScaleStep;
 use crate::sources::{self, Recording};
 use crate::stack;
@@ -26,6 +27,8 @@ pub struct Observer<'a> {
     pub watch: &'a mut (dyn Watch + Send),
     /// Raised to end the run with what it has.
     pub stop: &'a AtomicBool,
+    /// Told of every call on the store, from the first entry that is written.
+    pub calls: Option<Arc<dyn Calls>>,
 }
 
 /// Someone who looks at a run now and then.
@@ -127,6 +130,11 @@ pub fn run(
     let watch: &mut (dyn Watch + Send) = &mut *observer.watch;
     let store = stack::open(plan)?;
     stack::clear(&store)?;
+    let hands = Hands::default();
+    if let Some(calls) = observer.calls {
+        let hands = (plan.time == Time::Virtual).then(|| hands.clone());
+        store.attach(Arc::new(Overheard { calls, hands }));
+    }
     let events = store.listen(EVENTS);
     let mut log = log.map(|write| Log::new(plan, &mut *write));
     let library = Library::new(&plan.habits.documents, plan.bytes_per_token, plan.seed);
@@ -137,7 +145,7 @@ pub fn run(
     let source = sources::source(plan, library, recording);
     let left = Mutex::new(Left::default());
     let (kernel, processor) = (KernelIo::now(), kernel::cpu_seconds());
-    let clock = Clock::start(plan.time);
+    let clock = Clock::start(plan.time, hands);
     let ground = Ground { store: Arc::clone(&store), events, sink, stop, log };
     let floor = Mutex::new(Floor::new(plan, source, ground));
     let place = Place { plan, clock: &clock, store: &store, floor: &floor, watch: &watch, left: &left };

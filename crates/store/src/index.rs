@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wavetank_cache::{Slot, TierId, TierSet};
+use wavetank_model::Fate;
 
 use crate::backend::{Birth, Found, Held, NewEntry};
+use crate::call::{Deed, Voice};
 use crate::key::Key;
 
 /// An entry of the store, wherever its copies are.
@@ -188,14 +190,39 @@ impl Index {
         }
     }
 
+    /// The entry of `key`, held for reading, and the fastest tier it is in. An entry without a copy is on its
+    /// way out: it is gone from here on, as if whoever takes it out had been quicker.
+    pub(crate) fn look_up(&self, key: &Key, voice: Voice<'_>) -> Option<(Reading, TierId)> {
+        let tell = |deed, fate, bytes| voice.tell(deed, fate, (key, bytes));
+        let mut shard = self.shard(key);
+        let Some(State::Ready(entry)) = shard.get(key) else {
+            tell(Deed::LookUp, Fate::Absent, 0);
+            return None;
+        };
+        let bytes = entry.bytes;
+        let Some((tier, _)) = entry.fastest() else {
+            shard.remove(key);
+            tell(Deed::Leave, Fate::Done, bytes);
+            tell(Deed::LookUp, Fate::Absent, 0);
+            return None;
+        };
+        let reading = Reading::new(Arc::clone(entry));
+        let fate = if tier == 0 { Fate::FirstTier } else { Fate::LowerTier };
+        tell(Deed::LookUp, fate, bytes);
+        Some((reading, tier))
+    }
+
     pub(crate) fn contains(&self, key: &Key) -> bool {
         matches!(self.shard(key).get(key), Some(State::Ready(_)))
     }
 
-    /// Claims `key` for a writer; nothing when it is there or being written.
-    pub(crate) fn claim(&self, key: &Key) -> Option<Claim> {
+    /// Claims `key` for a writer; nothing when it is there or being written, which `refused` is told.
+    pub(crate) fn claim(&self, key: &Key, refused: impl FnOnce(Fate)) -> Option<Claim> {
         match self.shard(key).entry(key.clone()) {
-            Place::Occupied(_) => None,
+            Place::Occupied(there) => {
+                refused(if matches!(there.get(), State::Ready(_)) { Fate::Resident } else { Fate::Staged });
+                None
+            }
             Place::Vacant(free) => {
                 let number = self.claims.fetch_add(1, Ordering::Relaxed);
                 free.insert(State::Claimed(number));
@@ -214,37 +241,45 @@ impl Index {
 
     /// Makes `entry` the one of its key if the claim on it still stands: someone may have replaced it
     /// meanwhile.
-    pub(crate) fn redeem(&self, claim: &Claim, entry: &Arc<Stored>) -> bool {
+    pub(crate) fn redeem(&self, claim: &Claim, entry: &Arc<Stored>, tell: impl FnOnce(Fate)) -> bool {
         let mut shard = self.shard(&claim.key);
-        let stands = claim.stands(shard.get(&claim.key));
-        if stands {
-            shard.insert(claim.key.clone(), State::Ready(Arc::clone(entry)));
+        let there = shard.get(&claim.key);
+        if !claim.stands(there) {
+            tell(if matches!(there, Some(State::Ready(_))) { Fate::Resident } else { Fate::Absent });
+            return false;
         }
-        stands
+        shard.insert(claim.key.clone(), State::Ready(Arc::clone(entry)));
+        tell(Fate::Done);
+        true
     }
 
     /// Makes `entry` the one of its key; gives the one before.
-    pub(crate) fn publish(&self, entry: Arc<Stored>) -> Option<Arc<Stored>> {
-        match self.shard(&entry.key).insert(entry.key.clone(), State::Ready(Arc::clone(&entry))) {
+    pub(crate) fn publish(&self, entry: Arc<Stored>, tell: impl FnOnce(Fate)) -> Option<Arc<Stored>> {
+        let mut shard = self.shard(&entry.key);
+        let before = shard.insert(entry.key.clone(), State::Ready(Arc::clone(&entry)));
+        tell(Fate::Done);
+        match before {
             Some(State::Ready(before)) => Some(before),
             _ => None,
         }
     }
 
     /// Takes the entry of `key` out; a claim on it stands.
-    pub(crate) fn take(&self, key: &Key) -> Option<Arc<Stored>> {
+    pub(crate) fn take(&self, key: &Key, voice: Voice<'_>) -> Option<Arc<Stored>> {
         let mut shard = self.shard(key);
         let Some(State::Ready(entry)) = shard.get(key) else { return None };
         let entry = Arc::clone(entry);
         shard.remove(key);
+        voice.tell(Deed::Leave, Fate::Done, (key, entry.bytes));
         Some(entry)
     }
 
     /// Takes `entry` out if it is still the one of its key.
-    pub(crate) fn forget(&self, entry: &Arc<Stored>) {
+    pub(crate) fn forget(&self, entry: &Arc<Stored>, voice: Voice<'_>) {
         let mut shard = self.shard(&entry.key);
         if matches!(shard.get(&entry.key), Some(State::Ready(there)) if Arc::ptr_eq(there, entry)) {
             shard.remove(&entry.key);
+            voice.tell(Deed::Leave, Fate::Done, (&entry.key, entry.bytes));
         }
     }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use wavetank_cache::{Destination, Refusal, Resident, TierId};
-use wavetank_model::{IoTimes, Nanos};
+use wavetank_model::{Fate, IoTimes, Nanos};
 
 use crate::backend::{Birth, NewEntry};
+use crate::call::{Deed, Voice};
 use crate::index::{Claim, Reading, Stored};
 use crate::key::Key;
 use crate::ledger::Displaced;
@@ -118,12 +119,15 @@ pub(crate) struct Up {
 pub(crate) struct Job {
     pub(crate) op: OpId,
     pub(crate) asked: Instant,
+    pub(crate) begun: Instant,
     pub(crate) steps: VecDeque<Step>,
     /// The step that is being carried out, with its transfer.
     pub(crate) current: Option<(Step, Transfer)>,
     /// Since when the next step waits for room.
     pub(crate) blocked: Option<Instant>,
     pub(crate) claim: Option<Claim>,
+    /// Of one that reads.
+    want: Want,
     pub(crate) outcome: Outcome,
     pub(crate) bytes: u64,
     pub(crate) data: Option<Vec<u8>>,
@@ -132,34 +136,45 @@ pub(crate) struct Job {
 
 impl Job {
     /// Decides what `request` takes. Decisions are made here, in the order jobs are planned.
-    pub(crate) fn plan(store: &Store, op: OpId, asked: Instant, request: Request) -> Self {
+    pub(crate) fn plan(
+        store: &Store,
+        voice: Voice<'_>,
+        (op, asked): (OpId, Instant),
+        request: Request,
+    ) -> Self {
         let begun = Instant::now();
         let mut job = Self {
             op,
             asked,
+            begun,
             steps: VecDeque::new(),
             current: None,
             blocked: None,
             claim: None,
+            want: Want::Nothing,
             outcome: Outcome::Missed,
             bytes: 0,
             data: None,
             times: IoTimes { queue: nanos(begun - asked), ..IoTimes::default() },
         };
         match request {
-            Request::Put(put) => job.plan_put(store, put),
-            Request::Get { key, want } => job.plan_get(store, &key, want),
-            Request::Remove(key) => job.plan_remove(store, &key),
+            Request::Put(put) => job.plan_put(store, voice, put),
+            Request::Get { key, want } => {
+                job.want = want;
+                job.plan_get(store, voice, &key);
+            }
+            Request::Remove(key) => job.plan_remove(store, voice, &key),
         }
         job.times.host = nanos(begun.elapsed());
         job
     }
 
-    fn plan_put(&mut self, store: &Store, put: Put) {
+    fn plan_put(&mut self, store: &Store, voice: Voice<'_>, put: Put) {
         let Put { key, payload, tenant, existing } = put;
         self.bytes = payload.bytes();
+        let tell = |fate| voice.tell(Deed::Reserve(existing), fate, (&key, payload.bytes()));
         if existing == Existing::Keep {
-            self.claim = store.index.claim(&key);
+            self.claim = store.index.claim(&key, tell);
             if self.claim.is_none() {
                 self.outcome = Outcome::Existed;
                 return;
@@ -171,10 +186,14 @@ impl Job {
         let entry = NewEntry { key: &key, bytes: self.bytes, recipe: payload.recipe(), birth };
         let make = |slot| Stored::new(&entry, slot);
         let placed = store.ledger.admit(&resident, &mut displaced, make);
-        self.displace(store, displaced);
+        self.displace(store, voice, displaced);
         match placed {
-            Err(refusal) => self.outcome = Outcome::Refused(refusal),
+            Err(refusal) => {
+                tell(Fate::NoMemory);
+                self.outcome = Outcome::Refused(refusal);
+            }
             Ok((entry, tiers)) => {
+                tell(Fate::Done);
                 let fastest = tiers.fastest().expect("it was placed somewhere");
                 for tier in tiers.iter() {
                     let (entry, payload) = (Arc::clone(&entry), payload.clone());
@@ -185,20 +204,21 @@ impl Job {
         }
     }
 
-    fn plan_get(&mut self, store: &Store, key: &Key, want: Want) {
-        let Some(reading) = store.index.read(key) else { return };
+    /// Also where an entry was gone before it could be read: another one may be in its place.
+    pub(crate) fn plan_get(&mut self, store: &Store, voice: Voice<'_>, key: &Key) {
+        self.outcome = Outcome::Missed;
+        let Some((reading, tier)) = store.index.look_up(key, voice) else { return };
         self.bytes = reading.0.bytes;
         store.ledger.hit(&reading.0);
         let mut displaced = Vec::new();
-        let is_fastest = reading.0.fastest().is_none_or(|(tier, _)| tier == 0);
-        let promoted = if is_fastest { None } else { store.ledger.promote(&reading.0, &mut displaced) };
-        self.displace(store, displaced);
+        let promoted = if tier == 0 { None } else { store.ledger.promote(&reading.0, &mut displaced) };
+        self.displace(store, voice, displaced);
         let up = promoted.map(|promoted| Up { to: promoted.to, keeps_below: promoted.keeps_below });
-        self.steps.push_back(Step::Serve(Serve { reading, want, up, again: false }));
+        self.steps.push_back(Step::Serve(Serve { reading, want: self.want, up, again: false }));
     }
 
-    fn plan_remove(&mut self, store: &Store, key: &Key) {
-        let entry = store.index.take(key);
+    fn plan_remove(&mut self, store: &Store, voice: Voice<'_>, key: &Key) {
+        let entry = store.index.take(key, voice);
         self.outcome = Outcome::Removed(entry.is_some());
         if let Some(entry) = entry {
             store.ledger.remove(&entry);
@@ -208,10 +228,10 @@ impl Job {
     }
 
     /// What leaves the store is not found any more from here on.
-    fn displace(&mut self, store: &Store, displaced: Vec<Displaced>) {
+    fn displace(&mut self, store: &Store, voice: Voice<'_>, displaced: Vec<Displaced>) {
         for displaced in displaced {
             if displaced.to == Destination::Out {
-                store.index.forget(&displaced.entry);
+                store.index.forget(&displaced.entry, voice);
             }
             self.steps.push_back(Step::Displace(displaced));
         }

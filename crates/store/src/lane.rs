@@ -31,6 +31,7 @@ pub struct Lane {
     pub(crate) pipes: Pipes,
     pub(crate) meter: Meter,
     voice: Voice,
+    pub(crate) number: u32,
     next_op: OpId,
     asked: VecDeque<(OpId, Instant, Request)>,
     pub(crate) jobs: Vec<Option<Job>>,
@@ -48,6 +49,7 @@ impl Lane {
         Self {
             meter: Meter::new(store.backends.len()),
             voice: store.bus.voice(),
+            number: store.next_lane(),
             store,
             pipes,
             next_op: 0,
@@ -191,12 +193,12 @@ impl Lane {
             return true;
         }
         let key = request.key().fingerprint();
-        let job = Job::plan(&self.store, op, asked, request);
-        self.say_planned(&job, key);
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.jobs.push(None);
             self.jobs.len() - 1
         });
+        let job = Job::plan(&self.store, self.store.voice(self.number, index), (op, asked), request);
+        self.say_planned(&job, key);
         self.jobs[index] = Some(job);
         self.step(index);
         true

@@ -10,6 +10,7 @@ pub mod backends;
 mod blocks;
 pub mod buffer;
 mod bus;
+mod call;
 pub mod checksum;
 mod dice;
 mod files;
@@ -42,6 +43,7 @@ mod transfer;
 pub mod wrappers;
 
 pub use bus::Events;
+pub use call::{Call, Deed, Listener};
 pub use flow::Flow;
 pub use ground::dismantle;
 pub use job::{Done, Existing, OpId, Outcome, Put};

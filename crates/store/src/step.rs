@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use wavetank_cache::{Destination, Promoted, TierId};
-use wavetank_model::{IoTimes, StoreFact};
+use wavetank_model::{Fate, IoTimes, StoreFact};
 
 use crate::backend::Held;
+use crate::call::Deed;
 use crate::index::Stored;
 use crate::job::{Outcome, Serve, Step, Up};
 use crate::lane::Lane;
@@ -156,7 +157,7 @@ impl Lane {
             Some(found) => found,
             None => {
                 self.lost(&entry);
-                self.missed(index, &entry);
+                self.look_again(index, &entry);
                 return Begun::Over;
             }
         };
@@ -284,7 +285,7 @@ impl Lane {
 
     /// An entry without a copy to go on with leaves the store, wherever it is still known.
     fn lost(&mut self, entry: &Arc<Stored>) {
-        self.store.index.forget(entry);
+        self.store.index.forget(entry, self.store.voice(self.number, 0));
         self.store.ledger.remove(entry);
         let _ = self.discard(entry);
     }
@@ -314,6 +315,7 @@ impl Lane {
         let times = job.spent(step_times);
         job.data = data;
         job.outcome = Outcome::Hit(tier);
+        self.tell_end(index, Deed::Read, Fate::Done, entry);
         self.record(tier, Work::Read, entry.bytes, times);
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Hit { tier }, times);
         match promoted {
@@ -353,7 +355,7 @@ impl Lane {
         let Some(Up { to, keeps_below }) = up else { return };
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Failed { tier: to }, IoTimes::default());
         if !self.store.ledger.retreat(entry, Promoted { from, to, keeps_below }) {
-            self.store.index.forget(entry);
+            self.store.index.forget(entry, self.store.voice(self.number, index));
             self.job(index).steps.push_front(Step::Discard { entry: Arc::clone(entry) });
         }
     }
@@ -361,16 +363,18 @@ impl Lane {
     /// Makes a written entry the one of its key. It settles afterwards: until then it is no victim, so nobody
     /// takes it away before it is there.
     fn publish(&mut self, index: usize, entry: Arc<Stored>, tier: TierId) {
-        let claim = self.job(index).claim.take();
+        let (claim, begun) = (self.job(index).claim.take(), self.job(index).begun);
+        let voice = self.store.voice(self.number, index);
+        let tell = |fate| voice.tell_end(Deed::Publish, fate, (&entry.key, entry.bytes), begun);
         let before = match &claim {
-            Some(claim) if !self.store.index.redeem(claim, &entry) => {
+            Some(claim) if !self.store.index.redeem(claim, &entry, tell) => {
                 self.store.ledger.remove(&entry);
                 let _ = self.discard(&entry);
                 self.job(index).outcome = Outcome::Existed;
                 return;
             }
             Some(_) => None,
-            None => self.store.index.publish(Arc::clone(&entry)),
+            None => self.store.index.publish(Arc::clone(&entry), tell),
         };
         self.job(index).outcome = Outcome::Stored(tier);
         if !self.store.ledger.settle(&entry) {
@@ -392,6 +396,7 @@ impl Lane {
         self.store.ledger.remove(entry);
         let _ = self.discard(entry);
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Failed { tier }, IoTimes::default());
+        self.tell_end(index, Deed::Publish, Fate::Failed, entry);
         let job = self.job(index);
         job.steps.clear();
         job.outcome = Outcome::Failed(e);
@@ -407,7 +412,7 @@ impl Lane {
         let (tier, held) = copy;
         let vanished = e.kind() == io::ErrorKind::NotFound;
         if vanished && !self.is_current(entry) {
-            return self.missed(index, entry);
+            return self.look_again(index, entry);
         }
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Failed { tier }, IoTimes::default());
         if vanished || is_damage(&e) {
@@ -419,12 +424,27 @@ impl Lane {
                 }
             }
         }
+        self.tell_end(index, Deed::Read, Fate::Failed, entry);
         self.job(index).outcome = Outcome::Failed(e);
     }
 
-    fn missed(&mut self, index: usize, entry: &Arc<Stored>) {
-        self.job(index).outcome = Outcome::Missed;
-        self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Missed, IoTimes::default());
+    /// An entry was gone before it could be read. Whether its key is there now is for the index to say: it
+    /// may be stored again already.
+    fn look_again(&mut self, index: usize, entry: &Arc<Stored>) {
+        self.tell_end(index, Deed::Read, Fate::Absent, entry);
+        let job = self.jobs[index].as_mut().expect("it is under way");
+        job.plan_get(&self.store, self.store.voice(self.number, index), &entry.key);
+        let is_there = job.steps.iter().any(|step| matches!(step, Step::Serve(_)));
+        if !is_there {
+            self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Missed, IoTimes::default());
+        }
+    }
+
+    /// Tells whoever records calls what became of an entry that this job was about.
+    fn tell_end(&self, index: usize, deed: Deed, fate: Fate, entry: &Arc<Stored>) {
+        let Some(job) = &self.jobs[index] else { return };
+        let voice = self.store.voice(self.number, index);
+        voice.tell_end(deed, fate, (&entry.key, entry.bytes), job.begun);
     }
 
     fn is_current(&self, entry: &Arc<Stored>) -> bool {

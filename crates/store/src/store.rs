@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use wavetank_cache::{Eviction, Resident, Rules, TierId, TierRow};
@@ -11,6 +11,7 @@ use wavetank_model::{Error, Result};
 use crate::backend::{Backend, Found, Held, Recovery};
 use crate::buffer::Region;
 use crate::bus::{Bus, Events};
+use crate::call::{Ear, Listener, Voice};
 use crate::index::{Index, Stored};
 use crate::key::Key;
 use crate::lane::Lane;
@@ -38,6 +39,8 @@ pub struct Store {
     books_only: bool,
     recovery: Recovery,
     puts: AtomicU64,
+    lanes: AtomicU32,
+    ear: Ear,
 }
 
 /// What a tier holds now.
@@ -71,6 +74,8 @@ impl Store {
             opened: Instant::now(),
             recovery: Recovery::default(),
             puts: AtomicU64::new(1),
+            lanes: AtomicU32::new(0),
+            ear: Ear::default(),
         };
         store.recovery = store.recover(&capacities)?;
         Ok(Arc::new(store))
@@ -93,6 +98,19 @@ impl Store {
     /// Writes are numbered, also over restarts: of two entries of one key the higher is the later.
     pub(crate) fn next_put(&self) -> u64 {
         self.puts.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn next_lane(&self) -> u32 {
+        self.lanes.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Tells `listener` of every call from here on. There is one at most.
+    pub fn attach(&self, listener: Arc<dyn Listener>) {
+        self.ear.attach(listener);
+    }
+
+    pub(crate) fn voice(&self, lane: u32, place: usize) -> Voice<'_> {
+        Voice::new(&self.ear, lane, place)
     }
 
     /// Events of the lanes opened after this call; one who falls behind by `capacity` loses the next.
@@ -182,7 +200,7 @@ impl Store {
             None => unfit.push((tier, found.held)),
             Some(entry) => {
                 entry.keep(tier, found.held);
-                if let Some(older) = self.index.publish(entry) {
+                if let Some(older) = self.index.publish(entry, |_| {}) {
                     self.ledger.remove(&older);
                     unfit.extend(older.release_all());
                 }

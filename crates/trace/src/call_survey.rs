@@ -19,6 +19,8 @@ pub struct CallSurvey {
     pub damaged: Skipped,
     /// The file ends within a frame: what is there of it is lost.
     pub cut: Option<Cut>,
+    /// Reading ended before the file did: what follows cannot be found.
+    pub stopped: Option<Stop>,
     /// Calls the recorder could not keep up with, as it says itself.
     pub lost: u64,
     /// The latest time of a record, in seconds from the start of the recording.
@@ -54,10 +56,28 @@ pub struct Cut {
     pub bytes: u64,
 }
 
+/// Where and why reading ended before the file did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Where what cannot be read begins in the file, before compression.
+    pub offset: u64,
+    /// Why.
+    pub reason: String,
+}
+
 impl CallSurvey {
     /// Records that could be read, known or not.
     pub fn records(&self) -> u64 {
         self.operations.values().sum()
+    }
+
+    /// Keeps what the file says of itself; a file that says very much is not believed to the end.
+    pub(crate) fn note(&mut self, note: String) {
+        match self.notes.len() {
+            ..MOST => self.notes.push(note),
+            MOST => self.notes.push(OTHERS.to_owned()),
+            _ => {}
+        }
     }
 
     pub(crate) fn count(&mut self, operation: &str, records: u64) {
@@ -96,9 +116,11 @@ mod tests {
         for number in 0..1000 {
             survey.count(&format!("x{number}"), 1);
             survey.unknown.add(&format!("unknown x{number}"), number);
+            survey.note(format!("note {number}"));
         }
         assert_eq!((survey.records(), survey.operations.len()), (1000, MOST + 1));
         assert_eq!((survey.unknown.count(), survey.unknown.reasons.len()), (1000, MOST + 1));
         assert_eq!(survey.unknown.reasons[MOST].first_offset, MOST as u64);
+        assert_eq!((survey.notes.len(), survey.notes[MOST].as_str()), (MOST + 1, OTHERS));
     }
 }

@@ -12,7 +12,7 @@ pub mod synth;
 mod table;
 mod workload;
 
-pub use call_survey::{CallSurvey, Cut, Reason, Skipped};
+pub use call_survey::{CallSurvey, Cut, Reason, Skipped, Stop};
 pub use input::{Input, Lines};
 pub use output::Output;
 pub use workload::{Conversations, Exchange, Loaded, Options, Starts, Survey};

@@ -26,19 +26,19 @@ mod verdict;
 
 pub use args::ReplayArgs;
 pub use bench::{
-    AttentionType, BenchArgs, BenchObserver, BenchPlan, Benched, Checked, DatasetPlan, Dtype, Finding,
-    GenerationMode, GpuTier, Merged, Missing, ModelPlan, News, Package, PlayArgs, Rank, ReadPolicy, Results,
-    SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission, Teller, Tokenizer, TrialCount, TrialsPlan,
-    bench, bench_models, check_fio_job, check_package, choice, memory_table, merge, package_name, play_log,
-    run_parameters, suite,
+    AttentionType, BenchArgs, BenchFiles, BenchObserver, BenchPlan, Benched, CallRecording, Checked,
+    DatasetPlan, Dtype, Finding, GenerationMode, GpuTier, Merged, Missing, ModelPlan, News, Package,
+    PlayArgs, Rank, ReadPolicy, RecordedCalls, Results, SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS,
+    Submission, Teller, Tokenizer, TrialCount, TrialsPlan, bench, bench_models, check_fio_job, check_package,
+    choice, memory_table, merge, package_name, play_log, run_parameters, suite,
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
 pub use seeds::replay_seeds;
 pub use trace::{
     BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
-    CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, Payload, StorageArgs, TraceInfo,
-    Wall, replay_calls, trace_info,
+    CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, LogInfo, Payload, StorageArgs,
+    TraceInfo, Wall, log_info, replay_calls, trace_info,
 };
 pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as BenchWatch};
 pub use wavetank_cache::{Promotion, WritePolicy};

@@ -1,4 +1,6 @@
-//! `bench calls`: a recording of 25,529 storage calls, read and decoded.
+//! `bench calls`: a recording of 25,529 storage calls, read and decoded, and what recording costs a store.
+
+mod recording;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -28,10 +30,12 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
         "`target/release/wavetank trace info {whole}`: the file is read, every record decoded, its keys \
          counted, and the outcomes it implies; {bytes} bytes, {records} records. Records per second are \
          those of the time above that of a file without records (`start`). Least CPU and wall time of {} \
-         runs, the most memory.\n{REFERENCE}",
-        options.reps
+         runs, the most memory.\n{REFERENCE}\n{}",
+        options.reps,
+        recording::METHOD
     );
-    Ok(Page { method, table: table(records, bytes, &start, &read) })
+    let cost = recording::measure(options.reps)?;
+    Ok(Page { method, table: table(records, bytes, &start, &read) + "\n" + &cost })
 }
 
 /// The recording, unpacked.

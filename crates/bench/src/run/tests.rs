@@ -45,7 +45,7 @@ fn ran(plan: &Plan, recording: Option<&Recording>) -> Ran {
         log.push(format!("{} {deed:?} {bytes} {} {name} {stage:?}", at.0 / 1_000_000, tier.name()));
         Ok(())
     };
-    let observer = Observer { sink: &mut heard, watch: &mut Unwatched, stop: &stop };
+    let observer = Observer { sink: &mut heard, watch: &mut Unwatched, stop: &stop, calls: None };
     let writes = plan.time == Time::Virtual;
     let outcome = run(plan, recording, observer, writes.then_some(&mut write)).unwrap();
     Ran { heard, outcome, log }

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod list;
 pub(crate) mod profile;
+mod recording_flags;
 pub(crate) mod replay;
 mod replay_flags;
 pub(crate) mod trace;

@@ -59,6 +59,8 @@ fn calls() -> Vec<Recorded> {
         StorageCall::FinishWrite { keys: keys(&[2]) },
         StorageCall::StoreCompleted { tier: 1, keys: keys(&[2]) },
         prefetch(&[4, 5]),
+        StorageCall::PrefetchCompleted { handle: 9, keys: keys(&[4]) },
+        StorageCall::Removed { keys: keys(&[1]) },
         StorageCall::EvictionPass { tier: 0, evicted: 1 },
         StorageCall::Gap { lost: 3 },
     ]
@@ -134,22 +136,70 @@ fn damage_and_other_files() {
     assert!(cut.stdout.contains("\ncut          it ends within the frame at byte "), "{}", cut.stdout);
     sandbox.write("wrong.lct", String::from_utf8_lossy(b"\0\0\0\x01\xc0").as_bytes());
     sandbox.write("empty.lct", "");
-    sandbox.write("log.csv", "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n");
-    sandbox.write("long.lct", [&whole[..], &[0, 0x20, 0, 0]].concat());
+    sandbox.write("log", "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n");
     for (line, expected) in [
         ("wrong.lct", "error: wrong.lct: its first frame is no header: "),
         ("empty.lct", "error: empty.lct: it is empty\nhint: "),
         ("missing.lct", "error: missing.lct: cannot open: "),
-        (
-            "log.csv",
-            "error: log.csv: byte 0: a frame of 1416195429 bytes, above the limit of 67108864\nhint: ",
-        ),
-        ("long.lct --frame-limit 1", "a frame of 2097152 bytes, above the limit of 1048576\nhint: "),
+        ("log", "error: log: byte 0: a frame of 1416195429 bytes, above the limit of 67108864\nhint: "),
+        ("ours.lct --format mlperf-csv", "error: ours.lct:"),
+        ("log --format csv", "unknown storage-call format"),
+        ("log.csv --frame-limit 1", "error: --frame-limit: mlperf-csv has no frames"),
     ] {
         let run = sandbox.run(&format!("trace info {line}"));
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{line}");
         assert!(run.stderr.contains(expected), "{line}: {}", run.stderr);
     }
+}
+
+/// A length that was hit by damage hides everything after it.
+///
+/// Broken by: what stands before it that is not told, or an end that looks like a whole file's.
+#[test]
+fn a_damaged_length_loses_only_what_follows() {
+    let sandbox = Sandbox::empty();
+    record(&sandbox, "ours.lct", LctOptions::default());
+    let whole = std::fs::read(sandbox.path("ours.lct")).expect("a file");
+    let at = whole.len();
+    sandbox.write("long.lct", [&whole[..], &[0, 0x20, 0, 0], &whole[..]].concat());
+    let sound = sandbox.run("trace info ours.lct").stdout.replace("ours.lct", "long.lct");
+    let run = sandbox.run("trace info long.lct --frame-limit 1");
+    let stopped = format!(
+        "stopped      at byte {at}: a frame of 2097152 bytes, above the limit of 1048576; what follows is \
+         not counted\n"
+    );
+    assert_eq!(run.stdout.replace(&stopped, ""), sound);
+    assert!(run.stdout.contains(&stopped), "{}", run.stdout);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(1), "error: long.lct cannot be read to its end\n"));
+    let json = sandbox.run("trace info long.lct --frame-limit 1 --json");
+    assert_eq!(json.code, Some(1));
+    assert!(json.stdout.contains(&format!("\"stopped_at\": {at}")), "{}", json.stdout);
+    sandbox.write("torn.lct", [&whole[..], &[0x7f, 0, 0, 0], &whole[..]].concat());
+    let replay = sandbox.run("trace replay torn.lct");
+    assert_ne!(replay.code, Some(0), "calls that are missing are no success");
+    assert!(replay.stderr.contains(&format!("byte {at}")), "{}", replay.stderr);
+}
+
+/// Broken by: operations of one kind or tier counted as another's, or a size that is added up wrongly.
+#[test]
+fn a_log_of_operations() {
+    let sandbox = Sandbox::empty();
+    let rows = "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n\
+                100.5,Write,4096,Tier-0,a,Prefill\n\
+                100.75,Write,8192,Tier-1,b,Evict\n\
+                101,Read,8192,Tier-1,b,Decode\n\
+                101.25,Read,4096,Tier-0,a,Decode\n\
+                102,Read,4096,Tier-0,a,Decode\n\
+                102.5,Delete,8192,Tier-1,b,Evict\n";
+    sandbox.write("log.csv", rows);
+    let run = sandbox.run("trace info log.csv");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert_snapshot!(run.stdout);
+    sandbox.write("log", rows);
+    let named = sandbox.run("trace info log --format mlperf-csv");
+    assert_eq!(named.stdout.replace("file         log\n", "file         log.csv\n"), run.stdout);
+    let json = sandbox.run("trace info log.csv --json").stdout;
+    assert!(json.contains("\"distinct_keys\": 2") && json.contains("\"total_records\": 6"), "{json}");
 }
 
 /// Broken by: a sample of the reference that is read otherwise.

@@ -3,6 +3,7 @@
 
 pub mod lct;
 pub mod mlperf_csv;
+pub mod recorder;
 
 use std::io;
 

@@ -11,6 +11,7 @@ use super::fio::{Distilled, check_fio_job};
 use super::plan::BenchPlan;
 use super::run::{Trial, Trials};
 use super::share::Share;
+use super::tape::RecordedCalls;
 use super::validation::Validation;
 use super::warn;
 
@@ -31,6 +32,8 @@ pub struct Benched {
     pub failure: Option<String>,
     /// Whether someone ended it.
     pub interrupted: bool,
+    /// The calls of each trial, where they were recorded.
+    pub recordings: Vec<RecordedCalls>,
     /// What went to storage, as a job for fio; absent where [`check_fio_job`](super::check_fio_job) says so,
     /// or nothing went there.
     pub fio_job: Option<String>,
@@ -75,11 +78,12 @@ impl Finished<'_> {
             Value::Object(report)
         };
         let trial_reports = (0..self.trials.all.len()).map(alone).collect();
+        let recordings = self.trials.all.iter().filter_map(|trial| trial.recording.clone()).collect();
         let Trial { summary, outcome, .. } = self.trials.all.swap_remove(chosen);
         let distilled = check_fio_job(self.plan).ok().and_then(|()| Distilled::of(self.plan, &outcome));
         let fio_job = distilled.map(|distilled| distilled.job());
         let report = Value::Object(report);
-        Benched { summary, report, trial_reports, warnings, failure, interrupted, fio_job }
+        Benched { summary, report, trial_reports, warnings, failure, interrupted, recordings, fio_job }
     }
 
     /// What to know about one trial.
@@ -89,6 +93,7 @@ impl Finished<'_> {
         warnings.extend(self.dataset.iter().flat_map(|dataset| dataset.notes.clone()));
         warnings.extend(warn::about(self.plan, &trial.summary, &trial.outcome));
         warnings.extend(trial.heating.warnings(number + 1));
+        warnings.extend(trial.recording.iter().flat_map(RecordedCalls::warnings));
         warnings.extend(trial.traced.iter().flat_map(|traced| traced.warnings.clone()));
         if let Some(Err(why)) = &trial.page_cache {
             warnings.push(format!("the page cache could not be emptied ({why}): it takes the superuser"));
@@ -110,7 +115,7 @@ impl Finished<'_> {
     }
 
     fn json(&self, chosen: usize, warnings: &[String]) -> Map<String, Value> {
-        let Trial { summary, outcome, traced, .. } = &self.trials.all[chosen];
+        let Trial { summary, outcome, traced, recording, .. } = &self.trials.all[chosen];
         let mut report = render::json(summary);
         let scaling = scaling(self.plan, outcome);
         if let Some(Value::Object(keys)) = report.get_mut("summary") {
@@ -145,6 +150,7 @@ impl Finished<'_> {
         if let Value::Object(ours) = ours {
             report.extend(ours);
         }
+        report.extend(recording.as_ref().map(|recording| ("recording".to_owned(), json!(recording))));
         report
     }
 

@@ -34,6 +34,7 @@ mod stamp;
 mod submission;
 pub mod suite;
 mod system;
+mod tape;
 #[cfg(test)]
 mod testing;
 mod tiers;
@@ -51,7 +52,8 @@ pub use package::{Checked, Finding, Package, Results, check_package, package_nam
 pub use plan::{BenchPlan, DatasetPlan};
 pub use play::{PlayArgs, play_log};
 pub use rank::{Rank, Teller};
-pub use run::{BenchObserver, News, bench};
+pub use run::{BenchFiles, BenchObserver, News, bench};
 pub use sheet::run_parameters;
 pub use submission::{SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission};
+pub use tape::{CallRecording, RecordedCalls};
 pub use trials::{TrialCount, TrialsPlan};

@@ -16,6 +16,7 @@ use super::iolog::IoLog;
 use super::plan::BenchPlan;
 use super::rank::OwnFolder;
 use super::stamp::Stamped;
+use super::tape::{CallRecording, RecordedCalls, Tape};
 use super::trials::{self, Agreement, Heat, Heating};
 use super::validation::Validation;
 
@@ -38,6 +39,15 @@ pub enum News {
     CoolDown(Duration),
 }
 
+/// What is written while a benchmark runs.
+#[derive(Clone, Copy, Default)]
+pub struct BenchFiles<'a> {
+    /// Every operation, in the reference's format.
+    pub log: Option<&'a Path>,
+    /// Every call on the store.
+    pub calls: Option<&'a CallRecording>,
+}
+
 /// One run of the plan.
 pub(super) struct Trial {
     pub(super) summary: StorageSummary,
@@ -47,6 +57,8 @@ pub(super) struct Trial {
     pub(super) heating: Heating,
     /// Whether the page cache was emptied before it, or why not; absent where that was not asked for.
     pub(super) page_cache: Option<Result<(), String>>,
+    /// Its calls, if they were recorded.
+    pub(super) recording: Option<RecordedCalls>,
 }
 
 impl Trial {
@@ -112,9 +124,9 @@ impl Trials {
 /// What is said when entries could not be removed.
 const LEFT_BEHIND: &str = "entries may be left in the cache directory, it could not be cleaned";
 
-/// Runs `plan`; every operation is written to `log`, if there is one. Nothing of ours stays in the cache
-/// directory, also after an error, unless the plan says so; where that fails, the report stands and says it.
-pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) -> Result<Benched> {
+/// Runs `plan` and writes `files` meanwhile. Nothing of ours stays in the cache directory, also after an
+/// error, unless the plan says so; where that fails, the report stands and says it.
+pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, files: BenchFiles<'_>) -> Result<Benched> {
     let tracing = Tracing::of(plan)?;
     let validation = plan.validation_trace.as_deref().map(Validation::read).transpose()?;
     let dataset = dataset::read(plan)?;
@@ -127,7 +139,7 @@ pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, log: Option<&Path>) 
         storage.location = folder.path().to_string_lossy().into_owned();
     }
     let own_folder = OwnFolder::before(plan, &run);
-    let runner = Runner { plan, run: &run, dataset: dataset.as_ref(), tracing, log };
+    let runner = Runner { plan, run: &run, dataset: dataset.as_ref(), tracing, files };
     let trials = runner.run_trials(observer);
     let cleaned = wavetank_bench::clean(&run);
     own_folder.remove();
@@ -146,7 +158,7 @@ struct Runner<'a> {
     run: &'a wavetank_bench::Plan,
     dataset: Option<&'a Dataset>,
     tracing: Option<Tracing>,
-    log: Option<&'a Path>,
+    files: BenchFiles<'a>,
 }
 
 impl Runner<'_> {
@@ -155,8 +167,9 @@ impl Runner<'_> {
         let BenchObserver { watch, stop, news } = observer;
         let mut trials = Trials::default();
         loop {
-            news(News::Trial(trials.all.len() as u32 + 1));
-            match self.run_trial(&mut *watch, stop) {
+            let number = trials.all.len() as u32 + 1;
+            news(News::Trial(number));
+            match self.run_trial(number, &mut *watch, stop) {
                 Ok(trial) => trials.all.push(trial),
                 Err(error) if trials.all.is_empty() => return Err(error),
                 Err(error) => {
@@ -188,16 +201,19 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn run_trial(&self, watch: &mut (dyn Watch + Send), stop: &AtomicBool) -> Result<Trial> {
+    fn run_trial(&self, number: u32, watch: &mut (dyn Watch + Send), stop: &AtomicBool) -> Result<Trial> {
+        let tape = self.files.calls.map(|to| Tape::start(to, self.plan, number)).transpose()?;
         let page_cache = self.plan.trials.drop_page_cache.then(trials::drop_page_cache);
         let before = Heat::now(self.directory().as_deref());
         let mut sink = Stamped::new(Storage::new(&setting(self.plan)));
-        let (outcome, traced) = self.run_traced(Observer { sink: &mut sink, watch, stop });
+        let calls = tape.as_ref().map(Tape::calls);
+        let (outcome, traced) = self.run_traced(Observer { sink: &mut sink, watch, stop, calls });
         let outcome = outcome?;
+        let recording = tape.map(Tape::finish).transpose()?;
         let tiers = outcome.usage.iter().map(|usage| TierUse { bytes: usage.bytes, entries: usage.entries });
         let summary = sink.summary(AtEnd { tiers: tiers.collect() });
         let heating = Heating { before, after: Heat::now(self.directory().as_deref()) };
-        Ok(Trial { summary, outcome, traced, heating, page_cache })
+        Ok(Trial { summary, outcome, traced, heating, page_cache, recording })
     }
 
     fn run_traced(&self, observer: Observer<'_>) -> (Result<Outcome>, Option<Traced>) {
@@ -208,7 +224,9 @@ impl Runner<'_> {
 
     fn run_once(&self, observer: Observer<'_>) -> Result<Outcome> {
         let recording = self.dataset.map(|dataset| &dataset.recording);
-        let Some(path) = self.log else { return wavetank_bench::run(self.run, recording, observer, None) };
+        let Some(path) = self.files.log else {
+            return wavetank_bench::run(self.run, recording, observer, None);
+        };
         let mut log = IoLog::create(path)?;
         let mut write = |row: &wavetank_bench::Logged| log.write(row);
         let outcome = wavetank_bench::run(self.run, recording, observer, Some(&mut write))?;

@@ -81,6 +81,10 @@ pub struct LeftOut {
     pub cut_at: Option<u64>,
     /// Bytes of that frame.
     pub cut_bytes: u64,
+    /// Reading ended here, before the file did: nothing tells where the next record begins.
+    pub stopped_at: Option<u64>,
+    /// Why.
+    pub stopped_because: Option<String>,
     /// Calls that the recorder lost, as it says itself.
     pub lost_calls: u64,
 }
@@ -96,14 +100,22 @@ pub struct Reason {
     pub first_offset: u64,
 }
 
-/// Looks into the recording `file`; `-` is standard input. Frames above `frame_limit_bytes` are refused.
+/// Looks into the recording `file`; `-` is standard input. It is read up to a frame above
+/// `frame_limit_bytes`, and what follows cannot be found.
 pub fn trace_info(file: &str, frame_limit_bytes: Option<usize>) -> Result<TraceInfo> {
     let input = Input::named(file);
     let mut reader = Reader::open(&input, frame_limit_bytes.unwrap_or(FRAME_LIMIT))?;
     let mut contents = Contents::default();
     let mut implied = Implied::default();
     let mut fates = [0; Fate::ALL.len()];
-    while let Some(recorded) = reader.advance()? {
+    loop {
+        let recorded = match reader.advance() {
+            Ok(Some(recorded)) => recorded,
+            Ok(None) => break,
+            // What was read before is worth telling; the rest is said to be missing.
+            Err(_) if reader.survey().stopped.is_some() => break,
+            Err(error) => return Err(error),
+        };
         contents.see(&recorded);
         implied.see(&recorded);
         count(&recorded, &mut fates);
@@ -136,6 +148,11 @@ pub fn trace_info(file: &str, frame_limit_bytes: Option<usize>) -> Result<TraceI
 }
 
 impl TraceInfo {
+    /// Whether the file was read to its end. If not, what follows is not counted anywhere.
+    pub fn is_whole(&self) -> bool {
+        self.left_out.stopped_at.is_none()
+    }
+
     /// Everything as JSON.
     pub fn json(&self) -> Value {
         serde_json::to_value(self).expect("plain fields become JSON")
@@ -189,6 +206,8 @@ impl LeftOut {
             damaged: reasons(&survey.damaged),
             cut_at: survey.cut.map(|cut| cut.offset),
             cut_bytes: survey.cut.map_or(0, |cut| cut.bytes),
+            stopped_at: survey.stopped.as_ref().map(|stop| stop.offset),
+            stopped_because: survey.stopped.as_ref().map(|stop| stop.reason.clone()),
             lost_calls: survey.lost,
         }
     }

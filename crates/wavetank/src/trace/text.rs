@@ -11,23 +11,27 @@ const STORAGE: &str = "lmcache.v1.distributed.storage_manager.StorageManager.";
 
 /// Lines of a name and what is said of it.
 #[derive(Default)]
-struct Sheet {
+pub(super) struct Sheet {
     text: String,
 }
 
 impl Sheet {
-    fn line(&mut self, name: &str, said: impl Display) {
+    pub(super) fn line(&mut self, name: &str, said: impl Display) {
         let _ = writeln!(self.text, "{name:<13}{said}");
     }
 
-    fn more(&mut self, said: impl Display) {
+    pub(super) fn more(&mut self, said: impl Display) {
         let _ = writeln!(self.text, "  {said}");
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
     }
 }
 
 impl TraceInfo {
-    /// The table `trace info` prints.
-    pub fn text(&self) -> String {
+    /// The table `trace info` prints; `began` is [`TraceInfo::wall_start_s`] as a date.
+    pub fn text(&self, began: &str) -> String {
         let mut sheet = Sheet::default();
         sheet.line("file", &self.file);
         sheet.line(
@@ -41,7 +45,7 @@ impl TraceInfo {
                 if self.part > 1 { format!(", part {}", self.part) } else { String::new() },
             ),
         );
-        self.operations(&mut sheet);
+        self.operations(began, &mut sheet);
         if self.keys.cells > 0 {
             self.contents(&mut sheet);
             self.outcomes(&mut sheet);
@@ -56,9 +60,9 @@ impl TraceInfo {
         sheet.text
     }
 
-    fn operations(&self, sheet: &mut Sheet) {
+    fn operations(&self, began: &str, sheet: &mut Sheet) {
         sheet.line("generation", &self.generation);
-        sheet.line("began", format_args!("{:.6} s since 1970", self.wall_start_s));
+        sheet.line("began", began);
         sheet.line("duration", format_args!("{:.3} s", self.duration_s));
         sheet.line("records", self.total_records);
         for (name, count) in &self.operations {
@@ -84,8 +88,11 @@ impl TraceInfo {
             }
             _ => sheet.line("tenants", "none in it: the reference does not record them in schema 1"),
         }
-        for layout in &self.layouts {
+        for layout in self.layouts.iter().take(LAYOUTS) {
             sheet.line("layout", described(layout));
+        }
+        if self.layouts.len() > LAYOUTS {
+            sheet.more(format_args!("and {} more, which --json lists", self.layouts.len() - LAYOUTS));
         }
         let prefetches = &self.prefetches;
         if prefetches.calls > 0 {
@@ -172,11 +179,17 @@ impl LeftOut {
                 format_args!("it ends within the frame at byte {offset}: {bytes} bytes are lost"),
             );
         }
+        if let (Some(offset), Some(reason)) = (self.stopped_at, &self.stopped_because) {
+            sheet.line("stopped", format_args!("at byte {offset}: {reason}; what follows is not counted"));
+        }
         if self.lost_calls > 0 {
             sheet.line("lost", format_args!("{} calls, which the recorder left out", self.lost_calls));
         }
     }
 }
+
+/// Layouts that are listed: objects of a benchmark have a size each.
+const LAYOUTS: usize = 8;
 
 fn described(layout: &LayoutInfo) -> String {
     let tensors: Vec<String> = layout

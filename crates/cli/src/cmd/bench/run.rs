@@ -8,13 +8,14 @@ use clap::Args;
 use serde_json::Value;
 use wavetank::suite::Hardware;
 use wavetank::{
-    BenchArgs, BenchObserver, BenchPlan, Benched, Error, Package, Result, Results, bench, check_fio_job,
-    package_name, run_parameters,
+    BenchArgs, BenchFiles, BenchObserver, BenchPlan, Benched, CallRecording, Error, Package, RecordedCalls,
+    Result, Results, bench, check_fio_job, package_name, run_parameters,
 };
 use wavetank_report::render;
 
 use super::block_layer;
 use super::flags::{BenchFlags, BenchOutputFlags};
+use crate::cmd::recording_flags::RecordingFlags;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::live::Live;
 use crate::{limits, output};
@@ -29,11 +30,13 @@ pub(super) struct OneFlags {
     #[command(flatten)]
     what: BenchFlags,
     #[command(flatten)]
+    recording: RecordingFlags,
+    #[command(flatten)]
     out: BenchOutputFlags,
 }
 
 pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
-    let OneFlags { what, out } = flags;
+    let OneFlags { what, recording, out } = flags;
     let mut typed: BenchArgs = what.into();
     let log = typed.io_trace_log.clone();
     let plan = match &out.plan {
@@ -53,9 +56,10 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
     if out.fio_job.is_some() {
         check_fio_job(&plan)?;
     }
-    let files = Files::of(&plan, &out, log.as_deref());
+    let files = Files::of(&plan, &out, (log.as_deref(), recording.recording()?));
     files.keep_apart(&plan)?;
-    [Some(&files.report), files.table.as_ref(), files.fio_job.as_ref()]
+    let calls = files.calls.as_ref();
+    [Some(&files.report), files.table.as_ref(), files.fio_job.as_ref(), calls.map(|calls| &calls.path)]
         .into_iter()
         .flatten()
         .try_for_each(|path| output::try_out(path))?;
@@ -65,15 +69,19 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
     stop.loaded.store(true, Ordering::Relaxed);
     // One line that is written over is enough for all ranks.
     let is_quiet = out.is_quiet() || plan.rank.is_some_and(|rank| rank.number > 0);
+    if let Some(calls) = calls {
+        output::complain(&format!("recording calls on the store in {}", calls.path.display()));
+    }
     let mut live = Live::start(is_quiet, plan.trials);
     let mut news = live.news();
     let observer = BenchObserver { watch: &mut live, stop: &stop.raised, news: &mut news };
-    let benched = bench(&plan, observer, files.log.as_deref())?;
+    let benched = bench(&plan, observer, BenchFiles { log: files.log.as_deref(), calls })?;
     drop(live);
     // What was measured is said before anything can go wrong with files.
     output::say(&summary(&plan, &benched))?;
     write(&plan, &benched.report, (&files.report, files.table.as_deref()))?;
     output::say(&format!("Saved full report to: {}\n", files.report.display()))?;
+    output::say(&benched.recordings.iter().map(recorded).collect::<String>())?;
     if let Some(path) = &files.fio_job {
         write_fio_job(&benched, path)?;
     }
@@ -83,6 +91,14 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
         add(package, results, cut_short(&benched))?;
     }
     Ok(exit_code(&plan, &benched))
+}
+
+/// Where calls were recorded, and how many of them.
+fn recorded(recording: &RecordedCalls) -> String {
+    let RecordedCalls { files, calls, lost, .. } = recording;
+    let name = files.first().map_or_else(String::new, |path| path.display().to_string());
+    let more = if files.len() > 1 { format!(" and {} more", files.len() - 1) } else { String::new() };
+    format!("Recorded {calls} calls on the store, {lost} lost: {name}{more}\n")
 }
 
 /// What a run that is ended at once may leave.
@@ -130,10 +146,15 @@ struct Files {
     table: Option<PathBuf>,
     fio_job: Option<PathBuf>,
     log: Option<PathBuf>,
+    calls: Option<CallRecording>,
 }
 
 impl Files {
-    fn of(plan: &BenchPlan, out: &BenchOutputFlags, log: Option<&Path>) -> Self {
+    fn of(
+        plan: &BenchPlan,
+        out: &BenchOutputFlags,
+        (log, calls): (Option<&Path>, Option<CallRecording>),
+    ) -> Self {
         let given = out.output.as_deref();
         let own = |path: &Path| plan.rank.map_or_else(|| path.to_owned(), |rank| rank.file(path));
         let report = match (plan.rank, given) {
@@ -147,6 +168,7 @@ impl Files {
             table: out.xlsx_output.as_deref().map(own),
             fio_job: out.fio_job.as_deref().map(own),
             log: log.map(own),
+            calls: calls.map(|calls| CallRecording { path: own(&calls.path), ..calls }),
         }
     }
 
@@ -163,6 +185,7 @@ impl Files {
         files.extend(self.table.as_deref().map(|path| ("--xlsx-output", path)));
         files.extend(self.fio_job.as_deref().map(|path| ("--fio-job", path)));
         files.extend(self.log.as_deref().map(|path| ("--io-trace-log", path)));
+        files.extend(self.calls.as_ref().map(|calls| ("--trace-output", calls.path.as_path())));
         output::keep_apart(&files)
     }
 }

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 
 use clap::{Args, Command, FromArgMatches};
 use wavetank::{
-    BackgroundWork, CallMode, CallOutputs, CallPace, CallReplay, CallReplayArgs, CallVariant, Error, Expect,
-    LoadPolicy, Payload, Result, StorageArgs, StorePolicy, choice, replay_calls,
+    BackgroundWork, CallMode, CallOutputs, CallPace, CallRecording, CallReplay, CallReplayArgs, CallVariant,
+    Error, Expect, LoadPolicy, Payload, Result, StorageArgs, StorePolicy, choice, replay_calls,
 };
 use wavetank_report::render;
 
 use super::words;
+use crate::cmd::recording_flags::RecordingFlags;
 use crate::output;
 
 #[derive(Args, Default, PartialEq)]
@@ -47,9 +48,9 @@ pub(super) struct CallFlags {
     /// Exit with 1 when an outcome is other than recorded, or a record could not be read.
     #[arg(long)]
     strict: bool,
-    /// Record the replay: its calls, what became of them, and when background work was done.
-    #[arg(long, value_name = "FILE")]
-    trace_output: Option<PathBuf>,
+    /// Recorded is the replay: its calls, what became of them, when background work was done.
+    #[command(flatten)]
+    recording: RecordingFlags,
     /// A JSON object per call.
     #[arg(long, value_name = "FILE")]
     jsonl_out: Option<PathBuf>,
@@ -222,7 +223,7 @@ struct Files {
     csv: Option<PathBuf>,
     summary: Option<PathBuf>,
     jsonl: Option<PathBuf>,
-    recording: Option<PathBuf>,
+    recording: Option<CallRecording>,
 }
 
 impl Files {
@@ -235,7 +236,7 @@ impl Files {
             csv: inside("trace_replay_ops.csv").filter(|_| !flags.no_csv),
             summary: inside("trace_replay_summary.json").filter(|_| flags.json),
             jsonl: flags.jsonl_out.clone(),
-            recording: flags.trace_output.clone(),
+            recording: flags.recording.recording()?,
         };
         let named = [
             ("the input", Some(Path::new(calls.file))),
@@ -243,7 +244,7 @@ impl Files {
             ("--output-dir", files.csv.as_deref()),
             ("--json", files.summary.as_deref()),
             ("--jsonl-out", files.jsonl.as_deref()),
-            ("--trace-output", files.recording.as_deref()),
+            ("--trace-output", files.recording.as_ref().map(|recording| recording.path.as_path())),
         ];
         let named: Vec<(&str, &Path)> =
             named.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
@@ -261,11 +262,14 @@ impl Files {
         let mut jsonl = self.jsonl.as_ref().map(create).transpose()?.map(BufWriter::new);
         let mut words = verbose.then(|| BufWriter::new(io::stderr()));
         let outputs = CallOutputs {
-            recording: self.recording.as_deref(),
+            recording: self.recording.as_ref(),
             jsonl: jsonl.as_mut().map(|out| out as &mut dyn Write),
             verbose: words.as_mut().map(|out| out as &mut dyn Write),
         };
         let replayed = replay_calls(args, outputs)?;
+        if let Some(recording) = &self.recording {
+            output::complain(&format!("the replay is recorded in {}", recording.path.display()));
+        }
         if let (Some(out), Some(path)) = (&mut jsonl, &self.jsonl) {
             out.flush().map_err(|error| cannot(path, error))?;
         }

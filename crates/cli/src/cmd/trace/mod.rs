@@ -4,11 +4,13 @@ mod calls;
 mod log;
 mod words;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use wavetank::{CallPace, Error, PlayPace, Result, trace_info};
+use jiff::Timestamp;
+use wavetank::{CallPace, Error, PlayPace, Result, log_info, trace_info};
 
 use crate::output;
 
@@ -20,7 +22,8 @@ pub(crate) struct Flags {
 
 #[derive(Subcommand)]
 enum What {
-    /// Say what a recording of storage calls (.lct) holds, and what of it cannot be read.
+    /// Say what a recording of storage calls (.lct) or a log of operations holds, and what of it
+    /// cannot be read.
     Info(InfoFlags),
     /// Make the calls of a recording (.lct) again, or play a log of operations against a backend.
     Replay(Box<ReplayFlags>),
@@ -28,13 +31,18 @@ enum What {
 
 #[derive(Args)]
 struct InfoFlags {
-    /// The recording, plain, .gz or .zst; - is standard input.
+    /// The recording or log, plain, .gz or .zst; - is standard input.
     #[arg(value_name = "FILE")]
-    recording: String,
+    file: String,
+    /// Its format: a row of `wavetank list calls` [default: mlperf-csv for a name with .csv in it,
+    /// else lct].
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
     /// As JSON.
     #[arg(long)]
     json: bool,
-    /// Refuse a record that is larger, in MiB: a damaged length would be read into memory [default: 64].
+    /// Stop before a record of an .lct that is larger, in MiB: a damaged length would be read into
+    /// memory [default: 64].
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=4095))]
     frame_limit: Option<u32>,
 }
@@ -62,6 +70,7 @@ struct ReplayFlags {
 }
 
 const LCT: &str = "lct";
+const LOG: &str = "mlperf-csv";
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.what {
@@ -71,10 +80,37 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
 }
 
 fn info(flags: &InfoFlags) -> Result<ExitCode> {
+    let guessed = if name_of(&flags.file).contains(".csv") { LOG } else { LCT };
+    let format = flags.format.as_deref().unwrap_or(guessed);
+    if format != LCT {
+        if flags.frame_limit.is_some() {
+            return Err(Error::usage(format!("{format} has no frames")).at("--frame-limit"));
+        }
+        let info = log_info(&flags.file, format)?;
+        output::say(&if flags.json { format!("{:#}\n", info.json()) } else { info.text() })?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let limit = flags.frame_limit.map(|mib| (mib as usize) << 20);
-    let info = trace_info(&flags.recording, limit)?;
-    output::say(&if flags.json { format!("{:#}\n", info.json()) } else { info.text() })?;
-    Ok(ExitCode::SUCCESS)
+    let info = trace_info(&flags.file, limit)?;
+    let text = || info.text(&date(info.wall_start_s));
+    output::say(&if flags.json { format!("{:#}\n", info.json()) } else { text() })?;
+    if info.is_whole() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::complain(&format!("error: {} cannot be read to its end", info.file));
+    Ok(ExitCode::FAILURE)
+}
+
+/// Seconds since 1970 as a date of UTC; as they are where a calendar has none for them.
+fn date(seconds: f64) -> String {
+    match Timestamp::from_microsecond((seconds * 1e6).round() as i64) {
+        Ok(moment) => format!("{moment:.6}"),
+        Err(_) => format!("{seconds:.6} s since 1970"),
+    }
+}
+
+fn name_of(file: &str) -> Cow<'_, str> {
+    Path::new(file).file_name().unwrap_or_default().to_string_lossy()
 }
 
 fn replay(flags: ReplayFlags) -> Result<ExitCode> {
@@ -82,8 +118,7 @@ fn replay(flags: ReplayFlags) -> Result<ExitCode> {
     if let Some(path) = &output {
         output::keep_apart(&[("the input", file.as_ref()), ("--output", path)])?;
     }
-    let name = Path::new(&file).file_name().unwrap_or_default().to_string_lossy();
-    let guessed = if name.contains(".lct") { LCT } else { "mlperf-csv" };
+    let guessed = if name_of(&file).contains(".lct") { LCT } else { LOG };
     let format = format.as_deref().unwrap_or(guessed);
     let output = output.as_deref();
     let unfit = |kind: &str| {

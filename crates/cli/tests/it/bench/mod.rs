@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod block_layer;
+mod calls;
 mod hosts;
 mod invariants;
 mod invocations;

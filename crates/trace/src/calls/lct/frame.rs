@@ -4,11 +4,10 @@
 use std::io::{self, BufRead};
 use std::ops::Range;
 
-use wavetank_model::{Error, Result};
+use wavetank_model::Result;
 
 use crate::Input;
-use crate::call_survey::Cut;
-use crate::input::broken;
+use crate::call_survey::{Cut, Stop};
 
 const PREFIX: usize = 4;
 const BUFFER: usize = 256 << 10;
@@ -35,6 +34,8 @@ pub(super) enum Next {
     Frame(u64, Range<usize>),
     /// The file ends within a frame.
     Cut(Cut),
+    /// The file cannot be read on: nothing tells where the next frame begins.
+    Stop(Stop),
     /// Nothing.
     End,
 }
@@ -63,7 +64,11 @@ impl Frames {
     }
 
     /// Moves to the next frame.
-    pub(super) fn advance(&mut self) -> Result<Next> {
+    pub(super) fn advance(&mut self) -> Next {
+        self.found().unwrap_or_else(|stop| stop)
+    }
+
+    fn found(&mut self) -> std::result::Result<Next, Next> {
         if !self.fill(PREFIX)? {
             return Ok(self.end());
         }
@@ -71,7 +76,8 @@ impl Frames {
         let prefix: [u8; PREFIX] = self.buffer[start..start + PREFIX].try_into().expect("filled");
         let length = u32::from_be_bytes(prefix) as usize;
         if length > self.limit {
-            return Err(self.too_long(length));
+            let limit = self.limit;
+            return Err(self.stop(format!("a frame of {length} bytes, above the limit of {limit}")));
         }
         if !self.fill(PREFIX + length)? {
             return Ok(self.end());
@@ -91,7 +97,7 @@ impl Frames {
     }
 
     /// Reads on until `wanted` bytes are there. Tells whether they are.
-    fn fill(&mut self, wanted: usize) -> Result<bool> {
+    fn fill(&mut self, wanted: usize) -> std::result::Result<bool, Next> {
         while self.unread.len() < wanted && !self.ended {
             self.buffer.copy_within(self.unread.clone(), 0);
             self.unread = 0..self.unread.len();
@@ -108,21 +114,14 @@ impl Frames {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     (self.ended, self.broke_off) = (true, true);
                 }
-                Err(error) => return Err(self.unreadable(error)),
+                Err(error) => return Err(self.stop(format!("cannot read on: {error}"))),
             }
         }
         Ok(self.unread.len() >= wanted)
     }
 
-    fn unreadable(&self, error: io::Error) -> Error {
-        broken(&self.name, 1, error).at(format!("{}: byte {}", self.name, self.offset))
-    }
-
     #[cold]
-    fn too_long(&self, length: usize) -> Error {
-        let Self { name, offset, limit, .. } = self;
-        Error::input(format!("a frame of {length} bytes, above the limit of {limit}"))
-            .at(format!("{name}: byte {offset}"))
-            .hint("the file is damaged here, or it is no .lct recording; every record before it can be read")
+    fn stop(&self, reason: String) -> Next {
+        Next::Stop(Stop { offset: self.offset, reason })
     }
 }

@@ -122,7 +122,8 @@ impl<'b> Raw<'b> {
             config_json: required("sm_config_json", json)?.to_owned(),
             config_digest: required("sm_config_digest", digest)?.to_owned(),
             level_meta: meta.unwrap_or_default(),
-            part: part.unwrap_or(1),
+            // Parts count from 1; a file that says 0 is not part of anything.
+            part: part.unwrap_or(1).max(1),
         };
         Ok(Self { magic: required("magic", magic)?, format: required("format_version", format)?, header })
     }

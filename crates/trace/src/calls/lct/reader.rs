@@ -11,7 +11,7 @@ use super::header::Header;
 use super::key::Names;
 use super::operation::{NAMES, Operation};
 use crate::Input;
-use crate::call_survey::CallSurvey;
+use crate::call_survey::{CallSurvey, Stop};
 use crate::calls::{Call, CallReader};
 
 /// A longer frame is refused: it would be read into memory whole.
@@ -37,9 +37,10 @@ impl Reader {
             let hint = "an .lct recording begins with a header, which its recorder writes at once";
             Err(Error::input(message).at(input.name()).hint(hint))
         };
-        let header = match frames.advance()? {
+        let header = match frames.advance() {
             Next::Frame(_, range) => Header::of(frames.content(range), frames.name())?,
             Next::Cut(_) => return refused("it ends within its first frame"),
+            Next::Stop(stop) => return Err(stopped(&stop, frames.name())),
             Next::End => return refused("it is empty"),
         };
         Ok(Self {
@@ -70,21 +71,14 @@ impl Reader {
         &self.names.table
     }
 
-    /// The next call.
+    /// The next call. Where a file cannot be read on, the error says so and [`CallSurvey::stopped`] too.
     pub fn advance(&mut self) -> Result<Option<Recorded>> {
         while !self.ended {
             let (offset, range) = match self.frames.advance() {
-                Ok(Next::Frame(offset, range)) => (offset, range),
-                Ok(last) => {
+                Next::Frame(offset, range) => (offset, range),
+                last => {
                     self.ended = true;
-                    if let Next::Cut(cut) = last {
-                        self.survey.cut = Some(cut);
-                    }
-                    break;
-                }
-                Err(error) => {
-                    self.ended = true;
-                    return Err(error);
+                    return self.last(last).map(|()| None);
                 }
             };
             match decode::record(self.frames.content(range), &mut self.names) {
@@ -95,7 +89,7 @@ impl Reader {
                 }
                 Ok(Record::Mark(operation, number)) => {
                     self.counts[operation as usize] += 1;
-                    self.survey.notes.push(mark(operation, number));
+                    self.survey.note(mark(operation, number));
                 }
                 Ok(Record::Other(qualname, at_s)) => {
                     self.survey.count(qualname, 1);
@@ -115,6 +109,20 @@ impl Reader {
             }
         }
         Ok(None)
+    }
+
+    /// How the file ends.
+    fn last(&mut self, last: Next) -> Result<()> {
+        match last {
+            Next::Cut(cut) => self.survey.cut = Some(cut),
+            Next::Stop(stop) => {
+                let error = stopped(&stop, self.frames.name());
+                self.survey.stopped = Some(stop);
+                return Err(error);
+            }
+            Next::Frame(..) | Next::End => {}
+        }
+        Ok(())
     }
 
     fn noted(&mut self, recorded: Recorded) -> Recorded {
@@ -143,6 +151,13 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn stopped(stop: &Stop, name: &str) -> Error {
+    Error::input(stop.reason.clone())
+        .at(format!("{name}: byte {}", stop.offset))
+        .hint("the file is damaged here, or it is no .lct recording; every record before it can be read")
 }
 
 /// What a mark of the recorder says.

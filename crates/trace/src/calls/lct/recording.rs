@@ -30,12 +30,15 @@ pub struct Recording {
     path: PathBuf,
     header: Header,
     options: LctOptions,
+    open: fn(&Path) -> Result<Output<'static>>,
     writer: Writer<'static>,
     /// Bytes of files that are closed.
     closed: u64,
     /// Bytes of this file that others can read.
     flushed: u64,
     calls: u64,
+    /// Calls that others can read.
+    flushed_calls: u64,
     lost: u64,
     latest: Option<Clock>,
 }
@@ -56,10 +59,41 @@ pub struct Written {
 impl Recording {
     /// Makes the file `path` anew, compressed if it ends in `.zst`, and writes its header.
     pub fn create(path: &Path, header: Header, options: LctOptions) -> Result<Self> {
+        Self::begin(path, header, options, Output::direct)
+    }
+
+    /// The same for who flushes it: many calls are one write.
+    pub fn buffered(path: &Path, header: Header, options: LctOptions) -> Result<Self> {
+        let mut begun = Self::unflushed(path, header, options)?;
+        begun.flush()?;
+        Ok(begun)
+    }
+
+    pub(in crate::calls) fn unflushed(path: &Path, header: Header, options: LctOptions) -> Result<Self> {
+        Self::begin(path, header, options, Output::create)
+    }
+
+    fn begin(
+        path: &Path,
+        header: Header,
+        options: LctOptions,
+        open: fn(&Path) -> Result<Output<'static>>,
+    ) -> Result<Self> {
         let refused = |error| cannot_write(path, error);
-        let writer = Writer::begin(Output::direct(path)?, &header).map_err(refused)?;
-        let (closed, flushed, calls, lost, latest) = (0, 0, 0, 0, None);
-        Ok(Self { path: path.to_owned(), header, options, writer, closed, flushed, calls, lost, latest })
+        let writer = Writer::begin(open(path)?, &header).map_err(refused)?;
+        Ok(Self {
+            path: path.to_owned(),
+            header,
+            options,
+            open,
+            writer,
+            closed: 0,
+            flushed: 0,
+            calls: 0,
+            flushed_calls: 0,
+            lost: 0,
+            latest: None,
+        })
     }
 
     /// Adds a call.
@@ -89,6 +123,21 @@ impl Recording {
         self.mark(Operation::Capped, cap)
     }
 
+    /// Says that so many calls are missing here, if there is room to; they are among those lost if not.
+    pub fn gap(&mut self, missing: u64) -> Result<bool> {
+        let (calls, lost) = (self.calls, self.lost);
+        self.write(&self.gap_of(missing), &KeyTable::default())?;
+        let is_marked = self.calls > calls;
+        (self.calls, self.lost) = (calls, if is_marked { lost } else { lost + missing });
+        Ok(is_marked)
+    }
+
+    fn gap_of(&self, lost: u64) -> Recorded {
+        let clock = self.latest;
+        let at = Nanos::from_seconds(clock.map_or(0.0, |clock| clock.mono_s));
+        Recorded { clock, ..Recorded::plain(at, StorageCall::Gap { lost }) }
+    }
+
     fn attempt(&mut self, recorded: &Recorded, keys: &KeyTable, most: u64) -> Result<bool> {
         let taken = self.writer.record_within(recorded, keys, most);
         if !taken.map_err(|error| cannot_write(&self.path, error))? {
@@ -104,7 +153,9 @@ impl Recording {
     /// Has everything written so far readable by others.
     pub fn flush(&mut self) -> Result<()> {
         self.flushed = self.writer.bytes();
-        self.writer.flush().map_err(|error| cannot_write(&self.path, error))
+        self.writer.flush().map_err(|error| cannot_write(&self.path, error))?;
+        self.flushed_calls = self.calls;
+        Ok(())
     }
 
     fn mark(&mut self, operation: Operation, number: u64) -> Result<()> {
@@ -117,7 +168,7 @@ impl Recording {
         self.mark(Operation::Continued, part.into())?;
         let header = Header { part, ..self.header.clone() };
         let next = part_path(&self.path, part);
-        let begun = Writer::begin(Output::direct(&next)?, &header).map_err(|e| cannot_write(&next, e))?;
+        let begun = Writer::begin((self.open)(&next)?, &header).map_err(|e| cannot_write(&next, e))?;
         let full = std::mem::replace(&mut self.writer, begun);
         self.closed += full.bytes();
         (self.header, self.flushed) = (header, 0);
@@ -127,9 +178,7 @@ impl Recording {
     /// Ends the recording; what came after its largest size stands in it as lost.
     pub fn finish(mut self) -> Result<Written> {
         if self.lost > 0 {
-            let clock = self.latest;
-            let at = Nanos::from_seconds(clock.map_or(0.0, |clock| clock.mono_s));
-            let gap = Recorded { clock, ..Recorded::plain(at, StorageCall::Gap { lost: self.lost }) };
+            let gap = self.gap_of(self.lost);
             let written = self.writer.record(&gap, &KeyTable::default());
             written.map_err(|error| cannot_write(&self.path, error))?;
         }
@@ -138,6 +187,13 @@ impl Recording {
         writer.finish().map_err(|error| cannot_write(&path, error))?;
         let files = (1..=header.part).map(|part| part_path(&path, part)).collect();
         Ok(Written { files, bytes, calls, lost })
+    }
+
+    /// Leaves a recording that cannot be written any more as it is: at least what was flushed is in it.
+    pub fn abandon(self) -> Written {
+        let Self { path, header, closed, flushed, flushed_calls, lost, .. } = self;
+        let files = (1..=header.part).map(|part| part_path(&path, part)).collect();
+        Written { files, bytes: closed + flushed, calls: flushed_calls, lost }
     }
 }
 

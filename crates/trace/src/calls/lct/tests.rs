@@ -108,6 +108,18 @@ fn a_full_file_is_followed_by_the_next() {
     }
 }
 
+/// Broken by: a number that the writer has no way to write again.
+#[test]
+fn a_part_without_a_number_is_the_first() {
+    let mut header = Header::storage(1e9, String::new());
+    header.part = 2;
+    let mut bytes = Vec::new();
+    Writer::begin(Output::to(&mut bytes), &header).and_then(Writer::finish).unwrap();
+    assert_eq!(bytes.pop(), Some(2), "the part is written last");
+    bytes.push(0);
+    assert_eq!(Reader::open(&Input::Bytes(Arc::from(bytes)), FRAME_LIMIT).unwrap().header().part, 1);
+}
+
 /// Broken by: a recording that grows past its largest size, or does not say that calls are missing.
 #[test]
 fn at_its_largest_size_a_recording_says_so() {
@@ -174,6 +186,8 @@ fn a_frame_above_the_limit_names_its_place() {
     let mut reader = Reader::open(&Input::Bytes(Arc::from(bytes)), 1 << 20).unwrap();
     assert_eq!(reader.by_ref().filter(|call| call.is_ok()).count(), 2, "what is before it is read");
     assert!(reader.next().is_none(), "nothing follows an error");
+    let stopped = reader.survey().stopped.expect("it says where");
+    assert_eq!(stopped.offset, at as u64);
 }
 
 /// Broken by: a message that does not say what is wrong with a file that is no recording.

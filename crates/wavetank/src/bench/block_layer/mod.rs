@@ -65,9 +65,9 @@ impl Tracing {
         run: impl FnOnce(Observer<'_>) -> Result<Outcome>,
     ) -> (Result<Outcome>, Traced) {
         let child = Child::start(&self.bpftrace, &self.script);
-        let Observer { sink, watch, stop } = observer;
+        let Observer { sink, watch, stop, calls } = observer;
         let mut marked = Marked(sink);
-        let outcome = run(Observer { sink: &mut marked, watch, stop });
+        let outcome = run(Observer { sink: &mut marked, watch, stop, calls });
         (outcome, self.traced(child.and_then(Child::finish)))
     }
 

@@ -9,7 +9,7 @@ use wavetank_bench::Unwatched;
 use super::*;
 use crate::bench::args::BenchArgs;
 use crate::bench::finished::Benched;
-use crate::bench::run::{BenchObserver, bench};
+use crate::bench::run::{BenchFiles, BenchObserver, bench};
 use crate::bench::submission::SUBMISSIONS;
 use crate::bench::testing::without_gpu;
 use crate::bench::trials::TrialCount;
@@ -29,7 +29,7 @@ fn quick(folder: &TempDir) -> (BenchPlan, Benched) {
     let plan = BenchPlan::on(&without_gpu(), &args).unwrap();
     let stop = AtomicBool::new(false);
     let observer = BenchObserver { watch: &mut Unwatched, stop: &stop, news: &mut |_| {} };
-    let benched = bench(&plan, observer, None).unwrap();
+    let benched = bench(&plan, observer, BenchFiles::default()).unwrap();
     (plan, benched)
 }
 

@@ -15,7 +15,7 @@ use super::parameters::{Parameters, QUICK_WARNING};
 use super::plan::{Ready, Step, SuitePlan, Task, folder_of};
 use super::record::{Folder, Progress, Record};
 use crate::bench::finished::Benched;
-use crate::bench::run::{BenchObserver, News, bench};
+use crate::bench::run::{BenchFiles, BenchObserver, News, bench};
 use crate::bench::trials;
 
 /// A suite with its folder.
@@ -159,7 +159,7 @@ impl Suite {
         watch.begun(Begun { name, number, ready, rested });
         let mut news = watch.news();
         let observer = BenchObserver { watch, stop, news: &mut news };
-        let benched = bench(&ready.plan, observer, None);
+        let benched = bench(&ready.plan, observer, BenchFiles::default());
         let leftover = remove_own(&folder_of(&self.record.plan.hardware.place.directory, name));
         let stem = format!("{number:02}-{name}");
         let Ended { progress, reports } = ended(&stem, step, benched);

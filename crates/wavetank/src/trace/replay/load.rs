@@ -5,10 +5,15 @@ use std::time::Instant;
 
 use serde_json::Value;
 use wavetank_calls::{End, Recording};
-use wavetank_model::{Error, KeyId, KeyTable, Nanos, Recorded, Result, StorageCall};
+use wavetank_model::{Error, Fate, KeyId, KeyTable, Nanos, Recorded, Result, StorageCall};
 use wavetank_trace::calls::CallReader;
 use wavetank_trace::calls::lct::{FRAME_LIMIT, Header, Reader};
 use wavetank_trace::{CallSurvey, Input};
+
+use super::plan::is_of_bench;
+
+/// A later time is none: loops would look a million times and more for nothing.
+pub(super) const LONGEST: Nanos = Nanos(365 * 86_400 * 1_000_000_000);
 
 /// Everything of a recording.
 pub(super) struct Loaded {
@@ -53,16 +58,29 @@ impl Loaded {
         while let Some(recorded) = reader.advance()? {
             calls.push(recorded);
         }
+        let late = calls.iter().find(|recorded| recorded.at > LONGEST);
+        if let Some(late) = late {
+            let seconds = late.at.as_seconds();
+            return Err(Error::input(format!(
+                "a record is of {seconds:.0} s after the start, a year or more"
+            ))
+            .at(recording.to_owned())
+            .hint("its times are damaged; --to does not help, as all of it is read first"));
+        }
         // Threads take the time first and write later; the order of times is that of the calls.
         calls.sort_by_key(|recorded| recorded.at);
         let survey = reader.survey();
         if survey.lost > 0 {
             end_at_once(&mut calls);
         }
+        let config: Value = serde_json::from_str(&reader.header().config_json).unwrap_or_default();
+        if is_of_bench(&config) {
+            take_tiers_as_one(&mut calls);
+        }
         let layouts = reader.keys().layouts();
         Ok(Self {
             layout_bytes: layouts.iter().map(|layout| layout.bytes()).collect::<Result<Vec<_>>>()?,
-            config: serde_json::from_str(&reader.header().config_json).unwrap_or_default(),
+            config,
             known: Known::of(&calls),
             survey,
             calls,
@@ -99,6 +117,12 @@ fn end_at_once(calls: &mut [Recorded]) {
             asked.handle = asked.handle.filter(|handle| ended.contains(handle));
         }
     }
+}
+
+/// Where an object was found does not count.
+fn take_tiers_as_one(calls: &mut [Recorded]) {
+    let fates = calls.iter_mut().filter_map(|recorded| recorded.outcome.as_mut()).flatten();
+    fates.filter(|fate| **fate == Fate::LowerTier).for_each(|fate| *fate = Fate::FirstTier);
 }
 
 impl Known {

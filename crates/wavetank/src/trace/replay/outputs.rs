@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use serde_json::{Value, json};
 use wavetank_calls::{Act, Listener, Made, Manner, Note, Recorder, Tally, replay};
@@ -14,13 +13,14 @@ use super::CallReplayPlan;
 use super::config::config_of;
 use super::load::Loaded;
 use super::operation::qualname;
+use crate::bench::CallRecording;
 use crate::trace::info::FATES;
 
 /// Where what is written goes; nowhere unless asked for.
 #[derive(Default)]
 pub struct CallOutputs<'o> {
     /// A recording of the replay.
-    pub recording: Option<&'o Path>,
+    pub recording: Option<&'o CallRecording>,
     /// A JSON object per call that is counted.
     pub jsonl: Option<&'o mut (dyn Write + 'o)>,
     /// A line per call that is counted, for people.
@@ -41,11 +41,12 @@ pub(super) fn play(loaded: &Loaded, plan: &CallReplayPlan, outputs: CallOutputs<
     }
     let CallOutputs { recording, jsonl, verbose } = outputs;
     let lines = Lines { from: plan.scope.from, jsonl, verbose };
-    let Some(path) = recording else {
+    let Some(CallRecording { path, rotate_bytes, cap_bytes }) = recording else {
         let mut lines = lines;
         return replay(&loaded.recording(), &manner, Some(&mut lines));
     };
-    let mut file = Recording::create(path, header(loaded, plan), LctOptions::default())?;
+    let options = LctOptions { rotate_bytes: *rotate_bytes, cap_bytes: *cap_bytes };
+    let mut file = Recording::buffered(path, header(loaded, plan), options)?;
     let tally = record(loaded, &manner, lines, |recorded, keys| file.write(recorded, keys))?;
     file.finish()?;
     Ok(tally)

@@ -10,7 +10,7 @@ use wavetank_model::{Error, Nanos, Result};
 
 use super::args::{BackgroundWork, CallReplayArgs, StorageArgs};
 use super::config::{config_of, unlike};
-use super::load::Known;
+use super::load::{Known, LONGEST};
 
 /// Everything a replay of calls depends on, besides the recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -123,7 +123,7 @@ fn adapter_texts(args: &StorageArgs, config: &Value) -> Vec<String> {
     if args.l2_adapter.iter().any(|text| text == "none") {
         return Vec::new();
     }
-    if !args.l2_adapter.is_empty() {
+    if !args.l2_adapter.is_empty() || is_of_bench(config) {
         return args.l2_adapter.clone();
     }
     let recorded = config["l2_adapter_config"]["adapters"].as_array();
@@ -141,8 +141,8 @@ fn scope(args: &CallReplayArgs, known: &Known, mode: Mode) -> Result<Scope> {
     let from = second("--from", args.from_s)?.unwrap_or(usual.from);
     let to = second("--to", args.to_s)?.unwrap_or(usual.to);
     let expect = args.expect.unwrap_or_default();
-    if rounds == 0 {
-        return Err(usage("must be 1 or more", "--loop"));
+    if rounds == 0 || last > LONGEST.as_seconds() {
+        return Err(usage("must be 1 or more, and all rounds together shorter than a year", "--loop"));
     }
     if from >= to {
         return Err(usage("no call is between --from and --to", "--to").hint("--to is the later one"));
@@ -225,7 +225,7 @@ fn l1(args: &StorageArgs, recorded: &Value, known: &Known) -> Result<L1Plan> {
         within(flag, seconds, 0.001, 1e9).map(Nanos::from_seconds)
     };
     Ok(L1Plan {
-        capacity_bytes: memory(args, manager, known)?,
+        capacity_bytes: memory(args, recorded, known)?,
         align_bytes: args
             .l1_align_bytes
             .or_else(|| number("/memory_config/align_bytes").map(|bytes| bytes as u64))
@@ -237,11 +237,19 @@ fn l1(args: &StorageArgs, recorded: &Value, known: &Known) -> Result<L1Plan> {
     })
 }
 
-/// What memory holds. A recording without a size that says what left has no limit besides: nor has one that
-/// says so.
-fn memory(args: &StorageArgs, manager: &Value, known: &Known) -> Result<Option<u64>> {
-    let size = manager.pointer("/memory_config/size_in_bytes");
-    let unlimited = size.map_or(known.removed > 0, Value::is_null).then_some(f64::INFINITY);
+/// Whether a benchmark's store was recorded: its tiers make room when it is needed, and what then leaves the
+/// last of them is recorded, so it is taken as one tier without limits that objects are taken out of.
+pub(super) fn is_of_bench(config: &Value) -> bool {
+    config["wavetank"]["command"] == "bench"
+}
+
+/// What memory holds. A recording that gives no size as its size has no limit, nor has one that gives none
+/// and says what left.
+fn memory(args: &StorageArgs, config: &Value, known: &Known) -> Result<Option<u64>> {
+    let size = config.pointer("/l1_manager_config/memory_config/size_in_bytes");
+    let size = size.filter(|_| !is_of_bench(config));
+    let says_what_left = known.removed > 0 || is_of_bench(config);
+    let unlimited = size.map_or(says_what_left, Value::is_null).then_some(f64::INFINITY);
     let typed = args.l1_size_gb.map(|size| size * GIB);
     let bytes = typed.or_else(|| size.and_then(Value::as_f64)).or(unlimited).ok_or_else(|| {
         Error::usage("the recording does not say how much memory there was")

@@ -10,6 +10,8 @@ use super::{CallReplay, ConfigDifference};
 
 /// Fields that are named where the configuration is not as recorded; the report has all.
 const MOST_FIELDS: usize = 6;
+/// As much of a value.
+const LONGEST_VALUE: usize = 60;
 
 impl fmt::Display for CallReplay {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -60,10 +62,13 @@ impl CallReplay {
         if config.matches {
             return writeln!(f, "Configuration: {digest}, as recorded");
         }
-        writeln!(f, "Configuration: {digest}, not as recorded in {} fields:", config.differences.len())?;
+        writeln!(f, "Configuration: {digest}, not as recorded:")?;
         for ConfigDifference { field, recorded, replayed } in config.differences.iter().take(MOST_FIELDS) {
             let text = |value: &Option<serde_json::Value>| {
-                value.as_ref().map_or("nothing".to_owned(), serde_json::Value::to_string)
+                let text = value.as_ref().map_or("nothing".to_owned(), serde_json::Value::to_string);
+                let is_long = text.chars().count() > LONGEST_VALUE;
+                let start: String = text.chars().take(LONGEST_VALUE).collect();
+                if is_long { start + "…" } else { text }
             };
             writeln!(f, "  {field}: {} then, {} now", text(recorded), text(replayed))?;
         }

@@ -1,0 +1,31 @@
+//! Calls on the store of a run, told to whoever records them, at the time of the run's own clock if it has
+//! one.
+
+use std::sync::Arc;
+
+use wavetank_model::Nanos;
+use wavetank_store::{Call, Listener};
+
+use crate::clock::Hands;
+
+/// Someone who is told of every call on the store of a run.
+pub trait Calls: Send + Sync {
+    /// Takes note of `call`, at once and without asking the store. `at` is its time where time is virtual.
+    fn hear(&self, call: Call, at: Option<Nanos>);
+}
+
+/// Between a store and whoever records.
+pub(crate) struct Overheard {
+    pub(crate) calls: Arc<dyn Calls>,
+    /// Of a clock on which I/O takes no time.
+    pub(crate) hands: Option<Hands>,
+}
+
+impl Listener for Overheard {
+    fn hear(&self, call: Call) {
+        match &self.hands {
+            None => self.calls.hear(call, None),
+            Some(hands) => self.calls.hear(Call { took: Nanos::ZERO, ..call }, Some(hands.now())),
+        }
+    }
+}
