@@ -98,9 +98,30 @@ impl Background {
             loaded: sum.loaded + tier.loaded,
         })
     }
+
+    /// What happened since it was `earlier`.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let adapters = self.adapters.iter().zip(&earlier.adapters);
+        Self {
+            l1: self.l1.since(earlier.l1),
+            adapters: adapters
+                .map(|(now, then)| Behind {
+                    evictions: now.evictions.since(then.evictions),
+                    copied: now.copied - then.copied,
+                    dropped: now.dropped - then.dropped,
+                    failed: now.failed - then.failed,
+                    loaded: now.loaded - then.loaded,
+                })
+                .collect(),
+        }
+    }
 }
 
 impl Passes {
+    fn since(self, earlier: Self) -> Self {
+        Self { evicted: self.evicted - earlier.evicted, passes: self.passes - earlier.passes }
+    }
+
     fn add(&mut self, left: Option<u64>) {
         self.passes += u64::from(left.is_some());
         self.evicted += left.unwrap_or(0);
@@ -344,6 +365,9 @@ impl Engine {
         counts.dropped += dropped.len() as u64;
         counts.copied += (written.len() - dropped.len()) as u64;
         counts.failed += failed.len() as u64;
+        if !failed.is_empty() {
+            self.notes.add(self.now, || Happened::Lost(adapter as u8, failed.into()));
+        }
         self.notes.add(self.now, || Happened::Copied(adapter as u8, keys.into()));
         for key in dropped {
             self.notes.add(self.now, || Happened::Deleted(adapter as u8, key));

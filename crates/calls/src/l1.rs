@@ -307,13 +307,18 @@ impl L1 {
             self.policy.touch(key.0);
             return;
         }
-        self.policy.insert(key.0, &Resident { fingerprint: u64::from(key.0), bytes, tenant: 0 });
+        self.policy.insert(key.0, &Resident { fingerprint: fingerprint(key), bytes, tenant: 0 });
         self.tracked += 1;
     }
 }
 
 /// An object that waits for room.
 const NOT_YET: u64 = 0;
+
+/// What a policy remembers of an object that left; 0 is nobody, for whom a pass makes room.
+pub(crate) fn fingerprint(key: KeyId) -> u64 {
+    u64::from(key.0) + 1
+}
 
 fn place(key: KeyId) -> usize {
     key.0 as usize

@@ -3,6 +3,7 @@
 use wavetank_cache::eviction::{self, Eviction, Resident, Settings};
 use wavetank_model::{KeyId, Nanos, Result};
 
+use crate::l1::fingerprint;
 use crate::note::{Happened, Notes};
 use crate::plan::AdapterPlan;
 
@@ -64,7 +65,7 @@ impl Adapter {
         }
         if let Some(policy) = &mut self.policy {
             for &(key, bytes) in taken.iter().rev() {
-                policy.insert(key.0, &Resident { fingerprint: u64::from(key.0), bytes, tenant: 0 });
+                policy.insert(key.0, &Resident { fingerprint: fingerprint(key), bytes, tenant: 0 });
             }
         }
     }

@@ -27,6 +27,9 @@ pub use note::{Happened, Note};
 pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan, StorePolicy, Wrapping};
 pub use play::{AdapterTimes, CallTimes, Contents, Moved, Pace, PlayOptions, PlayReport, Spread, play};
 pub use prefetch::Fetching;
-pub use replay::{Act, Divergence, End, Listener, Made, Manner, Mode, Recording, Tally, replay};
+pub use replay::{
+    Act, Count, Divergence, End, Expect, Listener, Made, Manner, Mode, Operations, Recorder, Recording,
+    Scope, Tally, replay,
+};
 pub use storage::{Journal, PrefetchHandle, Reading, Storage, StorageOptions, Writing};
 pub use tick::Ticks;

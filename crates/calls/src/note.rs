@@ -32,10 +32,16 @@ pub enum Happened {
     Copying(u8, Box<[KeyId]>),
     /// They have arrived, or failed: the way ends.
     Copied(u8, Box<[KeyId]>),
+    /// Of those whose way to the tier behind with this number ends next, a device failed these.
+    Lost(u8, Box<[KeyId]>),
     /// An object in the tier behind with this number is not there any more, or found no room there.
     Deleted(u8, KeyId),
     /// The loop of a tier looked, memory being 0, and so many objects left.
     Passed(u8, u32),
+    /// A prefetch is over: its handle, what it had to load, and what of that a device failed.
+    Fetched(u64, Box<[KeyId]>, Box<[KeyId]>),
+    /// A recording said that objects left, and they did.
+    Removed(Box<[KeyId]>),
 }
 
 /// Keeps notes where someone wants them; otherwise it costs a branch.

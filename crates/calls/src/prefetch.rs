@@ -1,9 +1,10 @@
 //! Prefetching: what of a grid of objects can be served, locked for its readers and brought into memory.
 
-use wavetank_model::{Fate, FetchPolicy, KeyId, LockMode, Prefetch};
+use wavetank_model::{Fate, FetchPolicy, KeyId, LockMode, Nanos, Prefetch};
 
 use crate::engine::Engine;
 use crate::fold::{Window, needed, servable};
+use crate::l2::Adapter;
 use crate::note::Happened;
 use crate::plan::LoadPolicy;
 
@@ -94,6 +95,18 @@ impl Engine {
     ) {
         self.end(asked, fetching, failed);
         fates.extend(self.found.iter().map(|cell| cell.fate()));
+    }
+
+    /// How long the loads of the prefetch that ended last take: a tier's one after the other, tiers side by
+    /// side.
+    pub fn load_time(&self, asked: &Prefetch) -> Nanos {
+        let takes = |(number, adapter): (usize, &Adapter)| {
+            let rate = self.plan.adapters[number].bytes_per_second?;
+            let loads = cells(asked).zip(&self.found).filter(|(_, cell)| cell.adapter() == Some(number));
+            let bytes: u64 = loads.map(|(key, _)| adapter.bytes_of(key)).sum();
+            Some(Nanos::from_seconds(bytes as f64 / rate))
+        };
+        self.adapters.iter().enumerate().filter_map(takes).max().unwrap_or(Nanos::ZERO)
     }
 
     fn look(&self, key: KeyId, skip_l2: bool) -> Found {

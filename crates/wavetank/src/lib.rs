@@ -36,11 +36,12 @@ pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
 pub use seeds::replay_seeds;
 pub use trace::{
-    CallReplay, CallReplayArgs, CallReplayPlan, Implied, LogInfo, TraceInfo, Wall, log_info, replay_calls,
-    trace_info,
+    BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
+    CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, LogInfo, Payload, StorageArgs,
+    TraceInfo, Wall, log_info, replay_calls, trace_info,
 };
 pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as BenchWatch};
 pub use wavetank_cache::{Promotion, WritePolicy};
-pub use wavetank_calls::{LoadPolicy, Mode as CallMode, StorePolicy};
+pub use wavetank_calls::{Expect, LoadPolicy, Mode as CallMode, StorePolicy};
 pub use wavetank_model::{Error, ErrorKind, Result};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};

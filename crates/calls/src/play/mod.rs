@@ -284,7 +284,7 @@ impl<'a> Director<'a> {
                 Happened::Copying(adapter, keys) => self.copy(usize::from(*adapter), keys, &mut work),
                 Happened::Copied(adapter, keys) => self.copied(usize::from(*adapter), keys),
                 Happened::Deleted(adapter, key) => self.delete(usize::from(*adapter), *key, &mut work),
-                Happened::Passed(..) => {}
+                Happened::Lost(..) | Happened::Passed(..) | Happened::Fetched(..) | Happened::Removed(_) => {}
             }
         }
         for (adapter, objects) in loads.into_iter().enumerate().filter(|(_, objects)| !objects.is_empty()) {
@@ -422,7 +422,7 @@ impl Listener for Director<'_> {
         };
         let mut work = self.follow(made.because);
         work.steps.extend(read);
-        Ok(self.hand_out(worker, Some((kind_of(&made.act), due)), work))
+        Ok(self.hand_out(worker, kind_of(&made.act).map(|kind| (kind, due)), work))
     }
 
     fn ended(&mut self, after: &[Note]) -> Result<()> {
@@ -432,13 +432,15 @@ impl Listener for Director<'_> {
     }
 }
 
-fn kind_of(act: &Act<'_>) -> Kind {
-    match act {
+/// What is measured; what no call of the recording does is not.
+fn kind_of(act: &Act<'_>) -> Option<Kind> {
+    Some(match act {
         Act::Prefetch(_) => Kind::Prefetch,
         Act::Reserve { .. } => Kind::ReserveWrite,
         Act::FinishWrite(_) => Kind::FinishWrite,
         Act::Enter(_) => Kind::ReadEnter,
         Act::Exit(_) => Kind::ReadExit,
         Act::Release(..) => Kind::FinishRead,
-    }
+        Act::GiveBack(..) => return None,
+    })
 }

@@ -7,7 +7,7 @@ use wavetank_model::{Recorded, StorageCall};
 use super::*;
 use crate::engine::Tempo;
 use crate::plan::{Medium, Plan};
-use crate::replay::{End, Mode};
+use crate::replay::{End, Mode, Scope};
 use crate::storage::tests::{KEYS, LAYOUT_BYTES, recorded};
 use crate::tick::Ticks;
 
@@ -58,10 +58,10 @@ fn with_bytes_outcomes_are_as_without_and_bytes_are_right() {
             .iter()
             .flat_map(|tempo| [Mode::Open, Mode::Pinned, Mode::Closed].map(|mode| (tempo.clone(), mode)))
         {
-            let manner = Manner { plan: plan.clone(), tempo, mode };
+            let manner = Manner { plan: plan.clone(), tempo, mode, scope: Scope::default() };
             compare(&calls, &manner, &options(Pace::Max, 1 + seed as usize % 4), location.path());
         }
-        let manner = Manner { plan, tempo: Tempo::Told, mode: Mode::Open };
+        let manner = Manner { plan, tempo: Tempo::Told, mode: Mode::Open, scope: Scope::default() };
         compare(&calls, &manner, &options(Pace::Recorded(2.0), 3), location.path());
     }
 }
@@ -73,7 +73,7 @@ fn a_pace_is_kept() {
     let calls = [call(5_000_000_000), call(5_040_000_000)];
     let location = tempfile::tempdir().unwrap();
     let (plan, _) = recorded(1, location.path());
-    let manner = Manner { plan, tempo: Tempo::Told, mode: Mode::Open };
+    let manner = Manner { plan, tempo: Tempo::Told, mode: Mode::Open, scope: Scope::default() };
     let wall = |pace| play(&recording(&calls), &manner, &options(pace, 1)).unwrap().1.wall_ns;
     assert!(wall(Pace::Recorded(1.0)) >= 40_000_000, "from the first call on");
     assert!(wall(Pace::Recorded(2.0)) >= 20_000_000);
@@ -84,7 +84,7 @@ fn a_pace_is_kept() {
 fn who_stops_gets_what_there_is() {
     let location = tempfile::tempdir().unwrap();
     let (plan, calls) = recorded(3, location.path());
-    let manner = Manner { plan, tempo: Tempo::Told, mode: Mode::Open };
+    let manner = Manner { plan, tempo: Tempo::Told, mode: Mode::Open, scope: Scope::default() };
     let options = options(Pace::Recorded(1e-6), 2);
     let stop = Arc::clone(&options.stop);
     let stopping = std::thread::spawn(move || {

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use wavetank_model::{KeyId, LayoutId};
 
-use crate::engine::Engine;
-
 /// Every caller of a recording. One without threads has one.
 pub(super) struct Callers {
     numbers: BTreeMap<Option<u32>, usize>,
@@ -19,7 +17,7 @@ pub(super) struct Callers {
 pub(super) enum Custody {
     /// Who prefetched it, and by the next prefetch has given back all of it.
     ByCaller,
-    /// Anyone, at any time.
+    /// Anyone, at any time, unless the recording says otherwise.
     Open,
 }
 
@@ -68,9 +66,9 @@ impl Callers {
         &mut all[number]
     }
 
-    /// Every caller gives back all it holds; how many keys these were.
-    pub(super) fn give_all_back(&mut self, engine: &mut Engine) -> u64 {
-        self.all.iter_mut().map(|caller| caller.give_back(engine)).sum()
+    /// Every one that made a call.
+    pub(super) fn threads(&self) -> Vec<Option<u32>> {
+        self.numbers.keys().copied().collect()
     }
 }
 
@@ -100,16 +98,15 @@ impl Caller {
         had
     }
 
-    /// Gives back all it holds; how many keys these were.
-    pub(super) fn give_back(&mut self, engine: &mut Engine) -> u64 {
-        let (mut count, mut fates) = (0, Vec::new());
-        for key in self.taken.drain(..) {
-            let locks = std::mem::take(&mut self.locks[key.0 as usize]);
-            if locks > 0 {
-                engine.finish_read(&[key], locks, &mut fates);
-                count += 1;
-            }
-        }
-        count
+    /// Takes all locks from the caller, key by key.
+    pub(super) fn take_all(&mut self) -> Vec<(KeyId, u32)> {
+        let Self { locks, taken, .. } = self;
+        let held = taken.drain(..).map(|key| (key, std::mem::take(&mut locks[key.0 as usize])));
+        held.filter(|(_, locks)| *locks > 0).collect()
+    }
+
+    /// Whether whose locks they are is not known here: the recording says it, as far as it does.
+    pub(super) fn defers(&self) -> bool {
+        self.custody == Custody::Open
     }
 }

@@ -49,9 +49,9 @@ impl Player<'_> {
             return Ok(());
         }
         self.fates.clear();
-        self.enter(thread, &keys)?;
-        self.exit(thread, &keys)?;
-        self.release(thread, &keys, locks)
+        self.enter(thread, &keys, None)?;
+        self.exit(thread, &keys, None)?;
+        self.release(thread, (&keys, locks), None)
     }
 
     /// Stores all that was not found, a batch for each layout.

@@ -18,6 +18,14 @@ pub(super) struct Ear<'a> {
     closed: bool,
 }
 
+/// A call, before what happened around it is known.
+pub(super) struct Heard<'a> {
+    pub(super) thread: Option<u32>,
+    pub(super) act: Act<'a>,
+    pub(super) fates: &'a [Fate],
+    pub(super) took: Nanos,
+}
+
 impl<'a> Ear<'a> {
     pub(super) fn new(listener: Option<&'a mut (dyn Listener + 'a)>) -> Self {
         Self { listener, number: 0, at: Nanos::ZERO, before: vec![], because: vec![], closed: false }
@@ -32,17 +40,12 @@ impl<'a> Ear<'a> {
     }
 
     /// A call was made.
-    pub(super) fn hear(
-        &mut self,
-        thread: Option<u32>,
-        act: Act<'_>,
-        fates: &[Fate],
-        engine: &mut Engine,
-    ) -> Result<()> {
+    pub(super) fn hear(&mut self, heard: &Heard<'_>, engine: &mut Engine) -> Result<()> {
         let Some(listener) = &mut self.listener else { return Ok(()) };
         engine.take_notes(&mut self.because);
+        let &Heard { thread, act, fates, took } = heard;
         let (before, because) = (&self.before, &self.because);
-        let made = Made { number: self.number, at: self.at, thread, act, fates, before, because };
+        let made = Made { number: self.number, at: self.at, thread, act, fates, took, before, because };
         self.closed |= listener.made(&made)? == ControlFlow::Break(());
         self.before.clear();
         self.because.clear();

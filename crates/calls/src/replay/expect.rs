@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
 use wavetank_model::{Fate, KeyId, LockMode, Recorded, StorageCall};
 
 use super::End;
@@ -14,22 +15,56 @@ use super::End;
 /// Keys that a call found or was granted, ascending; absent where that cannot be known.
 pub(crate) type Expected = Option<Box<[KeyId]>>;
 
+/// What outcomes are compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    /// What is recorded, else what is implied.
+    #[default]
+    Auto,
+    /// What is recorded.
+    Recorded,
+    /// What later calls imply.
+    Implied,
+    /// Nothing.
+    None,
+}
+
+impl Expect {
+    /// What the recording itself says of a call, where that counts.
+    pub(super) fn outcome(self, recorded: &Recorded) -> Option<&[Fate]> {
+        recorded.outcome.as_deref().filter(|_| matches!(self, Self::Auto | Self::Recorded))
+    }
+
+    /// Whether what it implies counts.
+    pub(super) fn implies(self) -> bool {
+        matches!(self, Self::Auto | Self::Implied)
+    }
+}
+
 /// One for each call.
-pub(crate) fn expected(calls: &[Recorded], end: End) -> Vec<Expected> {
-    let mut found: Vec<Expected> = calls.iter().map(recorded).collect();
+pub(crate) fn expected(calls: &[Recorded], end: End, expect: Expect) -> Vec<Expected> {
+    let mut found: Vec<Expected> = calls.iter().map(|call| recorded(call, expect)).collect();
+    if expect.implies() {
+        imply(calls, end, &mut found);
+    }
+    found
+}
+
+fn imply(calls: &[Recorded], end: End, found: &mut [Expected]) {
     let by_thread = has_threads(calls);
     let mut callers: HashMap<Option<u32>, Caller> = HashMap::new();
     for (at, recorded) in calls.iter().enumerate() {
         let caller = callers.entry(caller_of(recorded, by_thread)).or_default();
         match &recorded.call {
             StorageCall::SubmitPrefetch(asked) => {
-                caller.settle(&mut found);
+                caller.settle(found);
                 if asked.lock == LockMode::Lock {
                     caller.prefetch = Some((at, Vec::new()));
                 }
             }
             StorageCall::ReserveWrite { .. } => {
-                caller.settle_write(&mut found);
+                caller.settle_write(found);
                 caller.write = Some((at, Vec::new()));
             }
             StorageCall::FinishRead { keys, .. } => {
@@ -43,20 +78,19 @@ pub(crate) fn expected(calls: &[Recorded], end: End) -> Vec<Expected> {
         }
     }
     if end == End::Whole {
-        callers.into_values().for_each(|mut caller| caller.settle(&mut found));
+        callers.into_values().for_each(|mut caller| caller.settle(found));
     }
-    found
 }
 
-/// Whether a recording says who made each call; where it does not always, there is one caller. Background
-/// work is nobody's.
+/// Whether a recording says who made each call; where it does not always, there is one caller. Nobody makes
+/// background work.
 pub(crate) fn has_threads(calls: &[Recorded]) -> ByThread {
-    let has_caller = |recorded: &Recorded| recorded.thread.is_some() || is_background(&recorded.call);
-    if calls.iter().all(has_caller) { ByThread::Yes } else { ByThread::No }
+    let is_told = |recorded: &Recorded| recorded.thread.is_some() || !is_call(&recorded.call);
+    if calls.iter().all(is_told) { ByThread::Yes } else { ByThread::No }
 }
 
-fn is_background(call: &StorageCall) -> bool {
-    matches!(
+fn is_call(call: &StorageCall) -> bool {
+    !matches!(
         call,
         StorageCall::EvictionPass { .. }
             | StorageCall::StoreCompleted { .. }
@@ -79,8 +113,8 @@ pub(crate) fn caller_of(recorded: &Recorded, by_thread: ByThread) -> Option<u32>
 }
 
 /// What the recording itself says.
-fn recorded(call: &Recorded) -> Expected {
-    let fates = call.outcome.as_ref()?;
+fn recorded(call: &Recorded, expect: Expect) -> Expected {
+    let fates = expect.outcome(call)?;
     let is_found = |fate: &Fate| matches!(fate, Fate::Done | Fate::FirstTier | Fate::LowerTier);
     let keys = call.call.keys().zip(fates.iter()).filter(|(_, fate)| is_found(fate));
     Some(sorted(keys.map(|(key, _)| key).collect()))
@@ -143,9 +177,37 @@ mod tests {
         let one: Expected = Some([KeyId(1)].into());
         let none: Expected = Some([].into());
         let whole = calls(&[prefetch(), release, prefetch()]);
+        let expected = |calls: &[Recorded], end| expected(calls, end, Expect::Auto);
         assert_eq!(expected(&whole, End::Whole), [one.clone(), None, none]);
         assert_eq!(expected(&whole, End::Cut), [one, None, None]);
         let lost = calls(&[prefetch(), StorageCall::Gap { lost: 1 }, prefetch()]);
         assert_eq!(expected(&lost, End::Whole), [None, None, Some([].into())]);
+    }
+
+    /// Broken by: an implied outcome where only recorded ones count, or the other way round.
+    #[test]
+    fn what_counts_can_be_chosen() {
+        let release = StorageCall::FinishRead { keys: [KeyId(1)].into(), locks: 1 };
+        let mut whole = calls(&[prefetch(), release, prefetch()]);
+        whole[0].outcome = Some([Fate::FirstTier, Fate::Absent].into());
+        let prefetches = |expect| {
+            let all = expected(&whole, End::Whole, expect);
+            [all[0].clone(), all[2].clone()]
+        };
+        let (recorded, implied): (Expected, Expected) = (Some([KeyId(0)].into()), Some([KeyId(1)].into()));
+        let none: Expected = Some([].into());
+        assert_eq!(prefetches(Expect::Auto), [recorded.clone(), none.clone()]);
+        assert_eq!(prefetches(Expect::Recorded), [recorded, None]);
+        assert_eq!(prefetches(Expect::Implied), [implied, none]);
+        assert_eq!(prefetches(Expect::None), [None, None]);
+    }
+
+    /// Broken by: background work that counts as a call of nobody.
+    #[test]
+    fn background_work_has_no_caller() {
+        let mut all = calls(&[prefetch(), StorageCall::EvictionPass { tier: 0, evicted: 0 }]);
+        assert_eq!(has_threads(&all), ByThread::No);
+        all[0].thread = Some(3);
+        assert_eq!(has_threads(&all), ByThread::Yes);
     }
 }

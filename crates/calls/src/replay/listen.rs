@@ -26,6 +26,8 @@ pub enum Act<'a> {
     Exit(&'a [KeyId]),
     /// Objects are given back, each so many times.
     Release(&'a [KeyId], u32),
+    /// The same where no call of the recording does it: what its caller found beyond the recording.
+    GiveBack(&'a [KeyId], u32),
 }
 
 /// A call that was made.
@@ -39,8 +41,11 @@ pub struct Made<'a> {
     pub thread: Option<u32>,
     /// The call.
     pub act: Act<'a>,
-    /// What became of each of its keys; none of [`Act::Exit`].
+    /// What became of each of its keys; none of [`Act::Exit`], unless the read had been refused: then which
+    /// of them lost a lock.
     pub fates: &'a [Fate],
+    /// How long it takes, where time is simulated: a prefetch as long as its loads, others no time.
+    pub took: Nanos,
     /// What happened in the background since the call before.
     pub before: &'a [Note],
     /// What happened to objects because of the call.

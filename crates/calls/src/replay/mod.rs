@@ -10,19 +10,22 @@ mod ear;
 mod expect;
 mod listen;
 mod pinned;
+mod record;
 mod tally;
 mod told;
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Fate, KeyId, LayoutId, LockMode, Prefetch, Recorded, Result, StorageCall};
+use wavetank_model::{Fate, KeyId, LayoutId, LockMode, Nanos, Prefetch, Recorded, Result, StorageCall};
 
-use self::caller::{Callers, Custody};
-use self::ear::Ear;
+use self::caller::{Caller, Callers, Custody};
+use self::ear::{Ear, Heard};
+pub use self::expect::Expect;
 use self::expect::{ByThread, Expected, caller_of, expected, has_threads};
 pub use self::listen::{Act, Listener, Made};
-pub use self::tally::{Divergence, Tally};
+pub use self::record::Recorder;
+pub use self::tally::{Count, Divergence, Operations, Tally};
 use self::told::Told;
-use crate::engine::{Engine, Tempo};
+use crate::engine::{Background, Engine, Tempo};
 use crate::plan::Plan;
 
 /// How recorded calls are taken.
@@ -68,6 +71,27 @@ pub struct Manner {
     pub tempo: Tempo,
     /// How they are taken.
     pub mode: Mode,
+    /// Which of them are.
+    pub scope: Scope,
+}
+
+/// Which calls are made, counted and compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Scope {
+    /// What outcomes are compared with; those of the first round, as the recording has no others.
+    pub expect: Expect,
+    /// Calls before it are made and not counted.
+    pub from: Nanos,
+    /// Calls from it on are not made.
+    pub to: Nanos,
+    /// So many times, each beginning when the one before ends.
+    pub rounds: u32,
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self { expect: Expect::Auto, from: Nanos::ZERO, to: Nanos::MAX, rounds: 1 }
+    }
 }
 
 /// Makes the calls of `recording` again, and tells `listener` of each, if there is one.
@@ -89,26 +113,14 @@ pub fn replay<'a>(
         callers: Callers::new(recording.keys, custody),
         told: Told::new(recording, manner),
         tally: Tally::default(),
+        warm: None,
+        turn: Turn::default(),
         fates: Vec::new(),
         by_thread: has_threads(recording.calls),
+        expect: manner.scope.expect,
         ear: Ear::new(listener),
     };
-    let expected = expected(recording.calls, recording.end);
-    for (number, (recorded, expected)) in recording.calls.iter().zip(&expected).enumerate() {
-        player.engine.advance(recorded.at);
-        player.ear.turn(number, recorded.at, &mut player.engine);
-        match manner.mode {
-            Mode::Closed => player.decide(recorded)?,
-            Mode::Open => player.make(number, recorded, expected)?,
-            Mode::Pinned => {
-                player.make(number, recorded, expected)?;
-                player.put_right(recorded, expected);
-            }
-        }
-        if player.ear.is_closed() {
-            break;
-        }
-    }
+    player.play(recording, manner)?;
     player.finish()
 }
 
@@ -119,45 +131,105 @@ struct Player<'a> {
     callers: Callers,
     told: Told,
     tally: Tally,
+    /// What had happened when counting began.
+    warm: Option<Background>,
+    turn: Turn,
     /// Of the call that was made last.
     fates: Vec<Fate>,
     by_thread: ByThread,
+    expect: Expect,
     ear: Ear<'a>,
 }
 
+/// Whose turn it is: a recorded call.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    number: usize,
+    at: Nanos,
+    round: u32,
+}
+
 impl Player<'_> {
+    fn play(&mut self, recording: &Recording<'_>, manner: &Manner) -> Result<()> {
+        let (calls, scope) = (recording.calls, &manner.scope);
+        let expected = expected(calls, recording.end, scope.expect);
+        let round_takes = calls.last().map_or(Nanos::ZERO, |last| last.at);
+        for round in 0..scope.rounds {
+            let begins = Nanos(round_takes.0.saturating_mul(round.into()));
+            for (place, recorded) in calls.iter().enumerate() {
+                let at = recorded.at + begins;
+                if at >= scope.to || self.ear.is_closed() {
+                    return Ok(());
+                }
+                self.turn = Turn { number: place + calls.len() * round as usize, at, round };
+                self.begin_counting(scope);
+                self.engine.advance(at);
+                self.ear.turn(self.turn.number, at, &mut self.engine);
+                self.take_turn(recorded, manner.mode, &expected[place])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What comes from its time on is counted, and nothing before.
+    fn begin_counting(&mut self, scope: &Scope) {
+        if self.warm.is_none() && self.turn.at >= scope.from {
+            self.engine.advance(Nanos(scope.from.0.saturating_sub(1)));
+            self.warm = Some(self.engine.background().clone());
+            self.tally = Tally::default();
+        }
+    }
+
+    fn take_turn(&mut self, recorded: &Recorded, mode: Mode, expected: &Expected) -> Result<()> {
+        match mode {
+            Mode::Closed => self.decide(recorded),
+            Mode::Open => self.make(recorded, expected),
+            Mode::Pinned => {
+                self.make(recorded, expected)?;
+                self.put_right(recorded, expected);
+                Ok(())
+            }
+        }
+    }
+
     /// Makes a call as it was made, and compares.
-    fn make(&mut self, number: usize, recorded: &Recorded, expected: &Expected) -> Result<()> {
+    fn make(&mut self, recorded: &Recorded, expected: &Expected) -> Result<()> {
         self.fates.clear();
         let thread = caller_of(recorded, self.by_thread);
-        let what = match &recorded.call {
+        let outcome = recorded.outcome.as_deref();
+        match &recorded.call {
             StorageCall::SubmitPrefetch(asked) => {
                 self.prefetch(thread, asked)?;
-                "prefetch"
+                self.compare(recorded, ("prefetch", expected));
             }
             StorageCall::ReserveWrite { keys, layout, .. } => {
                 self.reserve(thread, keys, *layout)?;
-                "reserve_write"
+                self.compare(recorded, ("reserve_write", expected));
             }
-            StorageCall::FinishWrite { keys } => return self.finish_write(thread, keys),
-            StorageCall::ReadEnter { keys } => return self.enter(thread, keys),
-            StorageCall::ReadExit { keys } => return self.exit(thread, keys),
-            StorageCall::FinishRead { keys, locks } => return self.release(thread, keys, *locks),
-            _ => {
-                self.follow(recorded);
-                return Ok(());
+            StorageCall::FinishWrite { keys } => {
+                self.finish_write(thread, keys)?;
+                self.compare_rest(recorded, "finish_write");
             }
-        };
-        self.compare(number, recorded, (what, expected));
+            StorageCall::ReadEnter { keys } => {
+                self.enter(thread, keys, outcome)?;
+                self.compare_rest(recorded, "read");
+            }
+            StorageCall::ReadExit { keys } => self.exit(thread, keys, outcome)?,
+            StorageCall::FinishRead { keys, locks } => {
+                self.release(thread, (keys, *locks), outcome)?;
+                self.compare_rest(recorded, "release");
+            }
+            _ => self.follow(recorded),
+        }
         Ok(())
     }
 
     fn prefetch(&mut self, thread: Option<u32>, asked: &Prefetch) -> Result<()> {
-        self.tally.calls += 1;
+        self.give_back(thread)?;
         self.tally.prefetches += 1;
+        let took = self.told.prefetch(asked, &mut self.engine, &mut self.fates);
+        self.tally.took.push(took);
         let caller = self.callers.of(thread);
-        self.tally.surplus += caller.give_back(&mut self.engine);
-        self.told.prefetch(asked, &mut self.engine, &mut self.fates);
         for (key, fate) in asked.rows.iter().flat_map(|row| &row.keys).zip(&self.fates) {
             let count = match fate {
                 Fate::FirstTier => &mut self.tally.hits_l1,
@@ -172,11 +244,10 @@ impl Player<'_> {
                 caller.hold(*key, asked.readers);
             }
         }
-        self.ear.hear(thread, Act::Prefetch(asked), &self.fates, &mut self.engine)
+        self.tell(thread, Act::Prefetch(asked), took)
     }
 
     fn reserve(&mut self, thread: Option<u32>, keys: &[KeyId], layout: LayoutId) -> Result<()> {
-        self.tally.calls += 1;
         let bytes = self.layout_bytes[layout.0 as usize];
         self.engine.reserve_write(keys, bytes, &mut self.fates);
         for fate in &self.fates {
@@ -187,50 +258,60 @@ impl Player<'_> {
                 _ => {}
             }
         }
-        self.ear.hear(thread, Act::Reserve { keys, layout }, &self.fates, &mut self.engine)
+        self.tell(thread, Act::Reserve { keys, layout }, Nanos::ZERO)
     }
 
     fn finish_write(&mut self, thread: Option<u32>, keys: &[KeyId]) -> Result<()> {
-        self.tally.calls += 1;
         self.fates.clear();
         self.engine.finish_write(keys, &mut self.fates);
         let stored = self.fates.iter().filter(|fate| **fate == Fate::Done).count() as u64;
         self.tally.stored += stored;
         self.tally.store_failed += keys.len() as u64 - stored;
         self.tally.expire(&self.fates);
-        self.ear.hear(thread, Act::FinishWrite(keys), &self.fates, &mut self.engine)
+        self.tell(thread, Act::FinishWrite(keys), Nanos::ZERO)
     }
 
-    fn enter(&mut self, thread: Option<u32>, keys: &[KeyId]) -> Result<()> {
-        self.tally.calls += 1;
+    fn enter(&mut self, thread: Option<u32>, keys: &[KeyId], outcome: Option<&[Fate]>) -> Result<()> {
         self.engine.read_enter(keys, &mut self.fates);
         let caller = self.callers.of(thread);
-        let is_held = |(key, fate): &(&KeyId, &Fate)| **fate == Fate::Done && caller.holds(**key);
-        let held = keys.iter().zip(&self.fates).filter(is_held);
-        let missing = keys.len() as u64 - held.count() as u64;
+        for (at, (key, fate)) in keys.iter().zip(&mut self.fates).enumerate() {
+            if *fate == Fate::Done && !(caller.holds(*key) && may(caller, outcome, at)) {
+                *fate = Fate::Unlocked;
+            }
+        }
+        let missing = self.fates.iter().filter(|fate| **fate != Fate::Done).count() as u64;
         self.tally.read_failed += missing;
         self.tally.read += if missing == 0 { keys.len() as u64 } else { 0 };
         self.tally.expire(&self.fates);
         caller.refused = missing > 0;
-        self.ear.hear(thread, Act::Enter(keys), &self.fates, &mut self.engine)
+        self.tell(thread, Act::Enter(keys), Nanos::ZERO)
     }
 
-    fn exit(&mut self, thread: Option<u32>, keys: &[KeyId]) -> Result<()> {
-        self.tally.calls += 1;
-        let caller = self.callers.of(thread);
-        if std::mem::take(&mut caller.refused) {
-            let held: Vec<KeyId> = keys.iter().copied().filter(|key| caller.take(*key, 1)).collect();
-            self.engine.read_refused(&held);
-        }
-        self.ear.hear(thread, Act::Exit(keys), &[], &mut self.engine)
-    }
-
-    fn release(&mut self, thread: Option<u32>, keys: &[KeyId], locks: u32) -> Result<()> {
-        self.tally.calls += 1;
+    fn exit(&mut self, thread: Option<u32>, keys: &[KeyId], outcome: Option<&[Fate]>) -> Result<()> {
         let caller = self.callers.of(thread);
         self.fates.clear();
-        for key in keys {
-            if caller.take(*key, locks) {
+        if std::mem::take(&mut caller.refused) {
+            for (at, key) in keys.iter().enumerate() {
+                let gives = may(caller, outcome, at) && caller.take(*key, 1);
+                if gives {
+                    self.engine.read_refused(std::slice::from_ref(key));
+                }
+                self.fates.push(if gives { Fate::Done } else { Fate::Unlocked });
+            }
+        }
+        self.tell(thread, Act::Exit(keys), Nanos::ZERO)
+    }
+
+    fn release(
+        &mut self,
+        thread: Option<u32>,
+        (keys, locks): (&[KeyId], u32),
+        outcome: Option<&[Fate]>,
+    ) -> Result<()> {
+        let caller = self.callers.of(thread);
+        self.fates.clear();
+        for (at, key) in keys.iter().enumerate() {
+            if may(caller, outcome, at) && caller.take(*key, locks) {
                 self.engine.finish_read(std::slice::from_ref(key), locks, &mut self.fates);
             } else {
                 self.fates.push(Fate::Unlocked);
@@ -240,15 +321,37 @@ impl Player<'_> {
         self.tally.released += released;
         self.tally.release_failed += keys.len() as u64 - released;
         self.tally.expire(&self.fates);
-        self.ear.hear(thread, Act::Release(keys, locks), &self.fates, &mut self.engine)
+        self.tell(thread, Act::Release(keys, locks), Nanos::ZERO)
+    }
+
+    /// A caller gives back what it holds and the recording does not say that it gave back.
+    fn give_back(&mut self, thread: Option<u32>) -> Result<()> {
+        let held = self.callers.of(thread).take_all();
+        self.tally.surplus += held.len() as u64;
+        for batch in held.chunk_by(|(_, one), (_, other)| one == other) {
+            let (keys, locks): (Vec<KeyId>, u32) = (batch.iter().map(|(key, _)| *key).collect(), batch[0].1);
+            self.fates.clear();
+            self.engine.finish_read(&keys, locks, &mut self.fates);
+            self.tell(thread, Act::GiveBack(&keys, locks), Nanos::ZERO)?;
+        }
+        self.fates.clear();
+        Ok(())
+    }
+
+    fn tell(&mut self, thread: Option<u32>, act: Act<'_>, took: Nanos) -> Result<()> {
+        self.tally.count(self.turn.at, &act, &self.fates);
+        self.ear.hear(&Heard { thread, act, fates: &self.fates, took }, &mut self.engine)
     }
 
     /// Whether a call found, or was granted, what it was when it was recorded.
-    fn compare(&mut self, number: usize, recorded: &Recorded, (what, expected): (&'static str, &Expected)) {
-        let Some(expected) = expected else { return };
+    fn compare(&mut self, recorded: &Recorded, (what, expected): (&'static str, &Expected)) {
+        let Some(expected) = expected.as_ref().filter(|_| self.turn.round == 0) else { return };
         let mut got = self.found(&recorded.call);
         got.sort_unstable();
         if got[..] == expected[..] {
+            let outcome = self.expect.outcome(recorded).unwrap_or_default().iter();
+            let moved = outcome.zip(&self.fates).filter(|(then, now)| is_found(then) && then != now);
+            self.tally.tiers_that_differ += moved.count() as u64;
             return;
         }
         let differs = if what == "prefetch" {
@@ -257,32 +360,67 @@ impl Player<'_> {
             &mut self.tally.writes_that_differ
         };
         *differs += 1;
-        if self.tally.first_divergence.is_none() {
-            let odd = got.iter().find(|key| expected.binary_search(key).is_err());
-            let odd = odd.or_else(|| expected.iter().find(|key| got.binary_search(key).is_err()));
-            self.tally.first_divergence = Some(Divergence {
-                call: number as u64,
-                at: recorded.at,
-                what,
-                expected: expected.len() as u64,
-                got: got.len() as u64,
-                key: odd.map_or(0, |key| key.0),
-            });
+        let odd = got.iter().find(|key| expected.binary_search(key).is_err());
+        let odd = odd.or_else(|| expected.iter().find(|key| got.binary_search(key).is_err()));
+        let odd = odd.copied();
+        self.diverge(what, (expected.len(), got.len()), odd);
+    }
+
+    /// Whether a call that looks for nothing came out as recorded, or else as it should.
+    fn compare_rest(&mut self, recorded: &Recorded, what: &'static str) {
+        let then = self.expect.outcome(recorded);
+        if self.turn.round > 0 || (then.is_none() && !self.expect.implies()) {
+            return;
         }
+        let at = |fates: &[Fate], at: usize| fates.get(at).copied().unwrap_or(Fate::Done);
+        let expected = |place: usize| then.map_or(Fate::Done, |then| at(then, place));
+        let odd = (0..self.fates.len()).find(|&place| self.fates[place] != expected(place));
+        let Some(odd) = odd else { return };
+        self.tally.others_that_differ += 1;
+        let done = |fate: &Fate| *fate == Fate::Done;
+        let (all, now) = (self.fates.len(), self.fates.iter().filter(|fate| done(fate)).count());
+        let then = then.map_or(all, |then| then.iter().filter(|fate| done(fate)).count());
+        let key = recorded.call.keys().nth(odd);
+        self.diverge(what, (then, now), key);
+    }
+
+    fn diverge(&mut self, what: &'static str, (expected, got): (usize, usize), odd: Option<KeyId>) {
+        let Turn { number, at, .. } = self.turn;
+        self.tally.first_divergence.get_or_insert(Divergence {
+            call: number as u64,
+            at,
+            what,
+            expected: expected as u64,
+            got: got as u64,
+            key: odd.map_or(0, |key| key.0),
+        });
     }
 
     /// Keys that the call just made found, or was granted.
     fn found(&self, call: &StorageCall) -> Vec<KeyId> {
-        let is_found = |fate: &Fate| matches!(fate, Fate::Done | Fate::FirstTier | Fate::LowerTier);
         call.keys().zip(&self.fates).filter(|(_, fate)| is_found(fate)).map(|(key, _)| key).collect()
     }
 
     fn finish(mut self) -> Result<Tally> {
-        self.tally.surplus += self.callers.give_all_back(&mut self.engine);
+        self.ear.turn(self.turn.number, self.turn.at, &mut self.engine);
+        for thread in self.callers.threads() {
+            self.give_back(thread)?;
+        }
         self.tally.held_at_end = self.engine.held();
-        self.tally.background = self.engine.background().clone();
+        let background = self.engine.background();
+        self.tally.background = self.warm.as_ref().map_or(background.clone(), |warm| background.since(warm));
         (self.tally.used_l1, self.tally.used_l2) = self.engine.used();
         self.ear.end(&mut self.engine)?;
         Ok(self.tally)
     }
+}
+
+fn is_found(fate: &Fate) -> bool {
+    matches!(fate, Fate::Done | Fate::FirstTier | Fate::LowerTier)
+}
+
+/// Whether a caller may use its lock of the key at this place of a call: where whose locks they are is not
+/// known here, unless the recording says that it had none.
+fn may(caller: &Caller, outcome: Option<&[Fate]>, at: usize) -> bool {
+    !caller.defers() || outcome.is_none_or(|fates| fates.get(at) != Some(&Fate::Unlocked))
 }

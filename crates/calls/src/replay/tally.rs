@@ -3,6 +3,7 @@
 use serde::Serialize;
 use wavetank_model::{Fate, Nanos};
 
+use super::listen::Act;
 use crate::engine::Background;
 
 /// What became of the keys of all calls.
@@ -10,6 +11,15 @@ use crate::engine::Background;
 pub struct Tally {
     /// Calls that were made.
     pub calls: u64,
+    /// The same by operation.
+    pub operations: Operations,
+    /// When the first of them was made.
+    pub began: Nanos,
+    /// When the last one was.
+    pub ended: Nanos,
+    /// How long prefetches took, where time is simulated.
+    #[serde(skip)]
+    pub took: Vec<Nanos>,
     /// Prefetches among them.
     pub prefetches: u64,
     /// Keys they asked for.
@@ -49,6 +59,11 @@ pub struct Tally {
     pub prefetches_that_differ: u64,
     /// Reservations whose grants are not as recorded.
     pub writes_that_differ: u64,
+    /// Reads, releases and ends of writes whose outcome is not as recorded; where none is recorded, that not
+    /// all of their keys were done.
+    pub others_that_differ: u64,
+    /// Keys found in another tier than recorded.
+    pub tiers_that_differ: u64,
     /// Recorded passes of eviction loops that let another number of objects leave now.
     pub passes_that_differ: u64,
     /// Keys that a recording wanted and were put in.
@@ -67,7 +82,68 @@ pub struct Tally {
     pub background: Background,
 }
 
+/// Calls by operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Operations {
+    /// Prefetches; one fails where a device does.
+    pub prefetch: Count,
+    /// Reservations; a refusal is no failure.
+    pub reserve_write: Count,
+    /// Ends of writes; one fails that had not begun, or for too long.
+    pub finish_write: Count,
+    /// Reads; one fails of which an object cannot be read.
+    pub read_enter: Count,
+    /// Ends of reads.
+    pub read_exit: Count,
+    /// Releases; one fails of which an object is not held.
+    pub release: Count,
+}
+
+/// Calls of one operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// How many.
+    pub calls: u64,
+    /// How many of them failed.
+    pub failed: u64,
+}
+
+impl Act<'_> {
+    /// Whether a call with these fates failed; a miss and a refusal are outcomes, no failures.
+    pub fn has_failed(&self, fates: &[Fate]) -> bool {
+        match self {
+            Self::Prefetch(_) | Self::Reserve { .. } => fates.contains(&Fate::Failed),
+            Self::Exit(_) => false,
+            _ => fates.iter().any(|fate| *fate != Fate::Done),
+        }
+    }
+}
+
 impl Tally {
+    /// Counts a call.
+    pub(super) fn count(&mut self, at: Nanos, act: &Act<'_>, fates: &[Fate]) {
+        let operations = &mut self.operations;
+        let count = match act {
+            Act::Prefetch(_) => &mut operations.prefetch,
+            Act::Reserve { .. } => &mut operations.reserve_write,
+            Act::FinishWrite(_) => &mut operations.finish_write,
+            Act::Enter(_) => &mut operations.read_enter,
+            Act::Exit(_) => &mut operations.read_exit,
+            Act::Release(..) => &mut operations.release,
+            Act::GiveBack(..) => return,
+        };
+        self.began = if self.calls == 0 { at } else { self.began };
+        self.ended = at;
+        self.calls += 1;
+        count.calls += 1;
+        count.failed += u64::from(act.has_failed(fates));
+    }
+
+    /// Whether every outcome that is known was met.
+    pub fn is_faithful(&self) -> bool {
+        self.first_divergence.is_none() && self.tiers_that_differ == 0 && self.passes_that_differ == 0
+    }
+
     /// Counts keys whose lock had been held for too long.
     pub(super) fn expire(&mut self, fates: &[Fate]) {
         self.expired += fates.iter().filter(|fate| **fate == Fate::Expired).count() as u64;

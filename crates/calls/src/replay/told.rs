@@ -1,19 +1,20 @@
 //! Background work as a recording tells it: when loops looked, when copies and prefetches ended.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use wavetank_model::{Fate, KeyId, Keys, Prefetch, Recorded, StorageCall};
+use wavetank_model::{Fate, KeyId, Keys, Nanos, Prefetch, Recorded, StorageCall};
 
 use super::{Manner, Player, Recording};
 use crate::engine::{Engine, Tempo};
+use crate::note::Happened;
 use crate::prefetch::Fetching;
 
 /// Prefetches whose end the recording tells.
 pub(super) struct Told {
     /// Whether it is followed.
     follows: bool,
-    /// Ends that it has; a prefetch without one is over at once.
-    ends: HashSet<u64>,
+    /// When those with a handle end; one that does not is never over.
+    ends: HashMap<u64, Nanos>,
     under_way: HashMap<u64, (Prefetch, Fetching)>,
 }
 
@@ -21,19 +22,22 @@ impl Told {
     pub(super) fn new(recording: &Recording<'_>, manner: &Manner) -> Self {
         let follows = manner.tempo == Tempo::Told;
         let ends = recording.calls.iter().filter(|_| follows).filter_map(|recorded| match recorded.call {
-            StorageCall::PrefetchCompleted { handle, .. } => Some(handle),
+            StorageCall::PrefetchCompleted { handle, .. } => Some((handle, recorded.at)),
             _ => None,
         });
         Self { follows, ends: ends.collect(), under_way: HashMap::new() }
     }
 
-    /// Prefetches; what ends later is kept until it does.
-    pub(super) fn prefetch(&mut self, asked: &Prefetch, engine: &mut Engine, fates: &mut Vec<Fate>) {
-        let Some(handle) = asked.handle.filter(|handle| self.ends.contains(handle)) else {
-            return engine.prefetch(asked, fates);
+    /// Prefetches; what ends later is kept until it does. How long it takes.
+    pub(super) fn prefetch(&mut self, asked: &Prefetch, engine: &mut Engine, fates: &mut Vec<Fate>) -> Nanos {
+        let Some(handle) = asked.handle.filter(|_| self.follows) else {
+            engine.prefetch(asked, fates);
+            let loads = fates.contains(&Fate::LowerTier);
+            return if loads { engine.load_time(asked) } else { Nanos::ZERO };
         };
         let fetching = engine.begin_prefetch(asked, fates);
         self.under_way.insert(handle, (asked.clone(), fetching));
+        self.ends.get(&handle).map_or(Nanos::ZERO, |end| end.since(engine.now))
     }
 }
 
@@ -55,8 +59,11 @@ impl Player<'_> {
                     self.engine.end_copy(adapter, keys, &failed());
                 }
             }
-            StorageCall::PrefetchCompleted { handle, .. } => self.end_prefetch(*handle, &failed()),
-            StorageCall::Removed { keys } => keys.iter().for_each(|key| self.engine.force_out(*key)),
+            StorageCall::PrefetchCompleted { handle, keys } => self.end_prefetch((*handle, keys), failed()),
+            StorageCall::Removed { keys } => {
+                keys.iter().for_each(|key| self.engine.force_out(*key));
+                self.engine.notes.add(self.engine.now, || Happened::Removed(keys.clone()));
+            }
             _ => {}
         }
     }
@@ -65,10 +72,11 @@ impl Player<'_> {
         self.engine.background().adapters.len()
     }
 
-    fn end_prefetch(&mut self, handle: u64, failed: &[KeyId]) {
+    fn end_prefetch(&mut self, (handle, keys): (u64, &Keys), failed: Keys) {
         let Some((asked, fetching)) = self.told.under_way.remove(&handle) else { return };
         self.fates.clear();
-        self.engine.end_prefetch(&asked, fetching, failed, &mut self.fates);
+        self.engine.end_prefetch(&asked, fetching, &failed, &mut self.fates);
+        self.engine.notes.add(self.engine.now, || Happened::Fetched(handle, keys.clone(), failed));
     }
 }
 
@@ -76,5 +84,5 @@ impl Player<'_> {
 fn failed_of(recorded: &Recorded) -> Keys {
     let fates = recorded.outcome.iter().flatten();
     let keys = recorded.call.keys().zip(fates).filter(|(_, fate)| **fate == Fate::Failed);
-    keys.map(|(key, _)| key).collect()
+    keys.map(|(key, _): (KeyId, _)| key).collect()
 }

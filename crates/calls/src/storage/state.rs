@@ -120,7 +120,10 @@ impl State {
                 | Happened::Loading(..)
                 | Happened::Unloaded(..)
                 | Happened::Copied(..)
-                | Happened::Passed(..) => {}
+                | Happened::Lost(..)
+                | Happened::Passed(..)
+                | Happened::Fetched(..)
+                | Happened::Removed(_) => {}
             }
         }
         self.notes = notes;

@@ -11,7 +11,7 @@ use wavetank_store::payload;
 use super::*;
 use crate::note::Note;
 use crate::plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, StorePolicy, Wrapping};
-use crate::replay::{End, Listener, Made, Manner, Mode, Recording, Tally, replay};
+use crate::replay::{End, Listener, Made, Manner, Mode, Recording, Scope, Tally, replay};
 
 pub(crate) const KEYS: u32 = 48;
 /// Objects of even and of odd keys.
@@ -213,7 +213,7 @@ fn call(storage: &Storage, draw: &mut Draw, calls: usize) {
 /// What the journal says, made again.
 fn made_again(calls: &[Recorded], plan: &Plan) -> Tally {
     let recording = Recording { calls, keys: KEYS as usize, layout_bytes: &LAYOUT_BYTES, end: End::Whole };
-    let manner = Manner { plan: plan.clone(), tempo: Tempo::Told, mode: Mode::Open };
+    let manner = Manner { plan: plan.clone(), tempo: Tempo::Told, mode: Mode::Open, scope: Scope::default() };
     let mut comparing = Comparing { calls, compared: 0 };
     let tally = replay(&recording, &manner, Some(&mut comparing)).unwrap();
     assert!(comparing.compared > 0);

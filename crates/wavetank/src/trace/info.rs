@@ -139,7 +139,7 @@ pub fn trace_info(file: &str, frame_limit_bytes: Option<usize>) -> Result<TraceI
         layouts,
         prefetches: contents.prefetch,
         implied,
-        recorded: NAMES.into_iter().zip(fates).filter(|(_, keys)| *keys > 0).collect(),
+        recorded: FATES.into_iter().zip(fates).filter(|(_, keys)| *keys > 0).collect(),
         config: ConfigInfo::of(&header.config_json, &header.config_digest),
         level_meta: header.level_meta.clone(),
         left_out: LeftOut::of(&survey),
@@ -160,7 +160,7 @@ impl TraceInfo {
 }
 
 /// By [`Fate`].
-const NAMES: [&str; Fate::ALL.len()] = [
+pub(super) const FATES: [&str; Fate::ALL.len()] = [
     "done",
     "absent",
     "resident",

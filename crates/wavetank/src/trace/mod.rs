@@ -10,4 +10,7 @@ mod text;
 pub use implied::Implied;
 pub use info::{TraceInfo, trace_info};
 pub use log::{LogInfo, log_info};
-pub use replay::{CallReplay, CallReplayArgs, CallReplayPlan, Wall, replay_calls};
+pub use replay::{
+    BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
+    CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Payload, StorageArgs, Wall, replay_calls,
+};

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use wavetank::{CallMode, CallReplay, CallReplayArgs, replay_calls};
+use wavetank::{CallMode, CallOutputs, CallReplay, CallReplayArgs, StorageArgs, replay_calls};
 
 /// As it was while the recording was made.
 const L2: &str = r#"{"type": "mock", "max_size_gb": 0.4, "mock_bandwidth_gb": 20.0, "eviction":
@@ -17,11 +17,15 @@ fn data() -> Option<PathBuf> {
     data.exists().then_some(data)
 }
 
-fn run(change: impl Fn(&mut CallReplayArgs)) -> Option<CallReplay> {
+fn run(change: impl Fn(&mut StorageArgs)) -> Option<CallReplay> {
     let recording = data()?.join("big.lct.gz").display().to_string();
-    let mut args = CallReplayArgs { recording, l2_adapter: vec![L2.to_owned()], ..Default::default() };
-    change(&mut args);
-    Some(replay_calls(&args).unwrap())
+    let mut storage = StorageArgs { l2_adapter: vec![L2.to_owned()], ..Default::default() };
+    change(&mut storage);
+    Some(replay(&CallReplayArgs { recording, storage, ..Default::default() }))
+}
+
+fn replay(args: &CallReplayArgs) -> CallReplay {
+    replay_calls(args, CallOutputs::default()).unwrap()
 }
 
 /// Broken by: any rule about locks, batches or resident keys.
@@ -80,16 +84,17 @@ fn every_generation_replays_without_a_divergence() {
     let Some(data) = data() else { return };
     for name in ["small", "small_v0.4.5", "small_v0.5.2", "small_v0.5.4", "small_v0.5.5"] {
         let recording = data.join(format!("{name}.lct")).display().to_string();
-        let replay = replay_calls(&CallReplayArgs { recording, ..Default::default() }).unwrap();
+        let replay = replay(&CallReplayArgs { recording, ..Default::default() });
         assert!(replay.is_faithful() && replay.tally.released > 0, "{name}: {replay}");
     }
     // What the last prefetch of a file that was cut found is not known, so it cannot differ.
     for name in ["trunc_body", "trunc_prefix"] {
         let recording = data.join(format!("{name}.lct")).display().to_string();
-        let replay = replay_calls(&CallReplayArgs { recording, ..Default::default() }).unwrap();
+        let replay = replay(&CallReplayArgs { recording, ..Default::default() });
         assert!(replay.is_faithful() && !replay.left_out.is_empty(), "{name}: {replay}");
     }
     let recording = data.join("events.lct").display().to_string();
-    let refused = replay_calls(&CallReplayArgs { recording, ..Default::default() }).unwrap_err();
+    let args = CallReplayArgs { recording, ..Default::default() };
+    let refused = replay_calls(&args, CallOutputs::default()).unwrap_err();
     assert!(refused.to_string().contains("its level is \"events\""), "{refused}");
 }

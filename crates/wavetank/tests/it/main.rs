@@ -5,7 +5,6 @@ mod calls;
 mod disaggregated;
 mod drive;
 mod laws;
-mod play;
 mod router;
 mod runs;
 mod shared;

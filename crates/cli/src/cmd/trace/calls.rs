@@ -1,17 +1,80 @@
 //! `wavetank trace replay` of a recording of storage calls, in virtual time.
 
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
-use wavetank::{CallMode, CallReplayArgs, LoadPolicy, Result, StorePolicy, choice, replay_calls};
+use clap::{Args, Command, FromArgMatches};
+use wavetank::{
+    BackgroundWork, CallMode, CallOutputs, CallPace, CallRecording, CallReplay, CallReplayArgs, CallVariant,
+    Error, Expect, LoadPolicy, Payload, Result, StorageArgs, StorePolicy, choice, replay_calls,
+};
 use wavetank_report::render;
 
+use super::words;
+use crate::cmd::recording_flags::RecordingFlags;
 use crate::output;
 
 #[derive(Args, Default, PartialEq)]
 #[command(next_help_heading = "Recordings of calls (.lct)")]
 pub(super) struct CallFlags {
+    #[command(flatten)]
+    storage: StorageFlags,
+    /// The same calls on other storage, beside it: flags of storage, on top of those given; may be
+    /// repeated. As --against "--l1-size-gb 1 --eviction-policy arc".
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
+    against: Vec<String>,
+    /// Calls before this time are made to warm the tiers, and not counted.
+    #[arg(long, value_name = "SECONDS")]
+    from: Option<f64>,
+    /// Calls from this time on are not made.
+    #[arg(long, value_name = "SECONDS")]
+    to: Option<f64>,
+    /// The recording so many times, each round beginning where the one before ends; --from and
+    /// --to count from the first.
+    #[arg(long = "loop", value_name = "N")]
+    rounds: Option<u32>,
+    /// What outcomes are compared with: auto (what is recorded, else what later calls imply),
+    /// recorded, implied or none [default: auto].
+    #[arg(long, value_name = "WHAT", value_parser = choice::<Expect>)]
+    expect: Option<Expect>,
+    /// Threads that make the calls, where bytes move.
+    #[arg(long, value_name = "N")]
+    threads: Option<u32>,
+    /// What objects hold, where bytes move: zeros or seeded.
+    #[arg(long, value_name = "WHAT", value_parser = choice::<Payload>)]
+    payload: Option<Payload>,
+    /// Exit with 1 when an outcome is other than recorded, or a record could not be read.
+    #[arg(long)]
+    strict: bool,
+    /// Recorded is the replay: its calls, what became of them, when background work was done.
+    #[command(flatten)]
+    recording: RecordingFlags,
+    /// A JSON object per call.
+    #[arg(long, value_name = "FILE")]
+    jsonl_out: Option<PathBuf>,
+    /// A directory for trace_replay_ops.csv and, with --json, trace_replay_summary.json
+    /// [default: . with --json, else none].
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+    /// Write trace_replay_summary.json.
+    #[arg(long)]
+    json: bool,
+    /// Do not write trace_replay_ops.csv.
+    #[arg(long, requires = "json")]
+    no_csv: bool,
+    /// A line per call on standard error: when, what, and what became of its keys.
+    #[arg(long)]
+    verbose: bool,
+    /// Print nothing on standard output.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What calls are made on; --against takes these.
+#[derive(Args, Default, PartialEq)]
+struct StorageFlags {
     /// Memory, in GiB; inf is no limit [default: as recorded].
     #[arg(long, value_name = "GIB")]
     l1_size_gb: Option<f64>,
@@ -34,23 +97,30 @@ pub(super) struct CallFlags {
     #[arg(long, value_name = "RATIO")]
     eviction_ratio: Option<f64>,
     /// A tier behind memory: {"type": "mock", "max_size_gb": N, "mock_bandwidth_gb": N,
-    /// "eviction": {...}}; may be repeated.
+    /// "eviction": {...}}; may be repeated; none is no such tier [default: as recorded by wavetank].
     #[arg(long, value_name = "JSON")]
     l2_adapter: Vec<String>,
-    /// Whether an object stays in memory once it was copied behind: default or skip_l1.
+    /// Whether an object stays in memory once it was copied behind: default or skip_l1
+    /// [default: as recorded].
     #[arg(long, value_name = "NAME", value_parser = choice::<StorePolicy>)]
     l2_store_policy: Option<StorePolicy>,
-    /// Whether an object that came from behind stays: default (until it was read) or retain.
+    /// Whether an object that came from behind stays: default (until it was read) or retain
+    /// [default: as recorded].
     #[arg(long, value_name = "NAME", value_parser = choice::<LoadPolicy>)]
     l2_prefetch_policy: Option<LoadPolicy>,
-    /// From the end of a write to its copy behind, besides what bandwidth takes [default: 0].
+    /// From the end of a write to its copy behind, besides what bandwidth takes
+    /// [default: as recorded, or 0].
     #[arg(long, value_name = "MS")]
     store_delay_ms: Option<f64>,
+    /// When eviction loops look and copies end: recorded or simulated [default: recorded if the
+    /// recording says it and the storage and --mode are as recorded].
+    #[arg(long, value_name = "WHO", value_parser = choice::<BackgroundWork>)]
+    background: Option<BackgroundWork>,
     /// When eviction loops looked: JSON with l1_ticks_s and l2_ticks_s.
     #[arg(long, value_name = "FILE")]
     ticks: Option<PathBuf>,
     /// Without --ticks: the first look after the first call; then a second after each
-    /// [default: 1].
+    /// [default: as recorded, or 1].
     #[arg(long, value_name = "SECONDS", conflicts_with = "ticks")]
     tick_phase_s: Option<f64>,
     /// Without --ticks: what a look takes that lets objects leave [default: 0].
@@ -60,38 +130,162 @@ pub(super) struct CallFlags {
     /// what they find and store what they do not) [default: open].
     #[arg(long, value_name = "NAME", value_parser = choice::<CallMode>)]
     mode: Option<CallMode>,
-    /// Exit with 1 when an outcome is other than recorded.
-    #[arg(long)]
-    strict: bool,
 }
 
-pub(super) fn replay(recording: &str, report: Option<&Path>, flags: CallFlags) -> Result<ExitCode> {
+impl StorageFlags {
+    fn args(self) -> StorageArgs {
+        StorageArgs {
+            l1_size_gb: self.l1_size_gb,
+            l1_align_bytes: self.l1_align_bytes,
+            l1_write_ttl_seconds: self.l1_write_ttl_seconds,
+            l1_read_ttl_seconds: self.l1_read_ttl_seconds,
+            eviction_policy: self.eviction_policy,
+            eviction_trigger_watermark: self.eviction_trigger_watermark,
+            eviction_ratio: self.eviction_ratio,
+            l2_adapter: self.l2_adapter,
+            l2_store_policy: self.l2_store_policy,
+            l2_prefetch_policy: self.l2_prefetch_policy,
+            store_delay_ms: self.store_delay_ms,
+            background: self.background,
+            ticks: self.ticks,
+            tick_phase_s: self.tick_phase_s,
+            tick_work_ms: self.tick_work_ms,
+            mode: self.mode,
+        }
+    }
+}
+
+/// A recording, how fast its calls are made, and where the report goes.
+pub(super) struct Calls<'a> {
+    pub(super) file: &'a str,
+    pub(super) pace: Option<CallPace>,
+    pub(super) output: Option<&'a Path>,
+}
+
+pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
+    let files = Files::of(calls, &flags)?;
+    let CallFlags { strict, verbose, quiet, .. } = flags;
     let args = CallReplayArgs {
-        recording: recording.to_owned(),
-        l1_size_gb: flags.l1_size_gb,
-        l1_align_bytes: flags.l1_align_bytes,
-        l1_write_ttl_seconds: flags.l1_write_ttl_seconds,
-        l1_read_ttl_seconds: flags.l1_read_ttl_seconds,
-        eviction_policy: flags.eviction_policy,
-        eviction_trigger_watermark: flags.eviction_trigger_watermark,
-        eviction_ratio: flags.eviction_ratio,
-        l2_adapter: flags.l2_adapter,
-        l2_store_policy: flags.l2_store_policy,
-        l2_prefetch_policy: flags.l2_prefetch_policy,
-        store_delay_ms: flags.store_delay_ms,
-        ticks: flags.ticks,
-        tick_phase_s: flags.tick_phase_s,
-        tick_work_ms: flags.tick_work_ms,
-        mode: flags.mode,
+        recording: calls.file.to_owned(),
+        against: flags.against.iter().map(|flags| variant(flags)).collect::<Result<Vec<_>>>()?,
+        storage: flags.storage.args(),
+        from_s: flags.from,
+        to_s: flags.to,
+        rounds: flags.rounds,
+        expect: flags.expect,
+        pace: calls.pace,
+        threads: flags.threads,
+        payload: flags.payload,
     };
-    let replayed = replay_calls(&args)?;
-    output::say(&replayed.to_string())?;
-    if let Some(path) = report {
-        output::write(path, |out| render::json::write(&replayed.json(), out))?;
+    let replayed = files.replay(&args, verbose)?;
+    if !quiet {
+        output::say(&replayed.to_string())?;
     }
-    if flags.strict && !replayed.is_faithful() {
-        output::complain("an outcome is other than recorded, and --strict was asked for");
-        return Ok(ExitCode::FAILURE);
+    files.write(&replayed)?;
+    let complaint = if !replayed.is_faithful() {
+        "an outcome is other than recorded, and --strict was asked for"
+    } else if !replayed.is_whole() {
+        "not all of the recording could be read, and --strict was asked for"
+    } else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    if !strict {
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    output::complain(complaint);
+    Ok(ExitCode::FAILURE)
+}
+
+/// One --against.
+fn variant(flags: &str) -> Result<CallVariant> {
+    let wrong = |what: String| {
+        let hint = "flags of storage, as in \"--l1-size-gb 1 --eviction-policy arc\"";
+        Error::usage(what).at("--against").hint(hint)
+    };
+    let words = words::split(flags).map_err(|what| wrong(what.to_owned()))?;
+    if words.is_empty() {
+        return Err(wrong("no flags".to_owned()));
+    }
+    let command = Command::new("--against").no_binary_name(true).disable_help_flag(true);
+    let matches = StorageFlags::augment_args(command).try_get_matches_from(words);
+    let parsed = matches.and_then(|matches| StorageFlags::from_arg_matches(&matches));
+    let parsed = parsed.map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        wrong(first.trim_start_matches("error: ").to_owned())
+    })?;
+    Ok(CallVariant { flags: flags.to_owned(), storage: parsed.args() })
+}
+
+/// Where everything goes.
+struct Files {
+    report: Option<PathBuf>,
+    csv: Option<PathBuf>,
+    summary: Option<PathBuf>,
+    jsonl: Option<PathBuf>,
+    recording: Option<CallRecording>,
+}
+
+impl Files {
+    fn of(calls: &Calls<'_>, flags: &CallFlags) -> Result<Self> {
+        let here = flags.json.then(|| PathBuf::from("."));
+        let folder = flags.output_dir.clone().or(here);
+        let inside = |name: &str| folder.as_ref().map(|folder| folder.join(name));
+        let files = Self {
+            report: calls.output.map(Path::to_owned),
+            csv: inside("trace_replay_ops.csv").filter(|_| !flags.no_csv),
+            summary: inside("trace_replay_summary.json").filter(|_| flags.json),
+            jsonl: flags.jsonl_out.clone(),
+            recording: flags.recording.recording()?,
+        };
+        let named = [
+            ("the input", Some(Path::new(calls.file))),
+            ("--output", files.report.as_deref()),
+            ("--output-dir", files.csv.as_deref()),
+            ("--json", files.summary.as_deref()),
+            ("--jsonl-out", files.jsonl.as_deref()),
+            ("--trace-output", files.recording.as_ref().map(|recording| recording.path.as_path())),
+        ];
+        let named: Vec<(&str, &Path)> =
+            named.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
+        output::keep_apart(&named)?;
+        named.iter().skip(1).try_for_each(|(_, path)| output::try_out(path))?;
+        Ok(files)
+    }
+
+    fn replay(&self, args: &CallReplayArgs, verbose: bool) -> Result<CallReplay> {
+        let cannot = |path: &Path, error: io::Error| {
+            Error::new(wavetank::ErrorKind::Io, format!("cannot write: {error}"))
+                .at(path.display().to_string())
+        };
+        let create = |path: &PathBuf| File::create(path).map_err(|error| cannot(path, error));
+        let mut jsonl = self.jsonl.as_ref().map(create).transpose()?.map(BufWriter::new);
+        let mut words = verbose.then(|| BufWriter::new(io::stderr()));
+        let outputs = CallOutputs {
+            recording: self.recording.as_ref(),
+            jsonl: jsonl.as_mut().map(|out| out as &mut dyn Write),
+            verbose: words.as_mut().map(|out| out as &mut dyn Write),
+        };
+        let replayed = replay_calls(args, outputs)?;
+        if let Some(recording) = &self.recording {
+            output::complain(&format!("the replay is recorded in {}", recording.path.display()));
+        }
+        if let (Some(out), Some(path)) = (&mut jsonl, &self.jsonl) {
+            out.flush().map_err(|error| cannot(path, error))?;
+        }
+        Ok(replayed)
+    }
+
+    fn write(&self, replayed: &CallReplay) -> Result<()> {
+        if let Some(path) = &self.csv {
+            output::write(path, |out| out.write_all(replayed.operations_csv().as_bytes()))?;
+        }
+        if let Some(path) = &self.summary {
+            output::write(path, |out| render::json::write(&replayed.summary_json(), out))?;
+        }
+        if let Some(path) = &self.report {
+            output::write(path, |out| render::json::write(&replayed.json(), out))?;
+        }
+        Ok(())
+    }
 }

@@ -17,6 +17,7 @@ pub(super) struct Log<'a> {
     pub(super) file: &'a str,
     pub(super) format: &'a str,
     pub(super) output: Option<&'a Path>,
+    pub(super) pace: PlayPace,
 }
 
 #[derive(Args, Default, PartialEq)]
@@ -25,9 +26,6 @@ pub(super) struct LogFlags {
     /// The tier whose operations are played: 0 GPU, 1 CPU, 2 storage, or all [default: 2].
     #[arg(long, value_name = "N|all", value_parser = tier)]
     tier: Option<Tiers>,
-    /// max, recorded, or so many times faster than recorded [default: max].
-    #[arg(long, value_name = "PACE", value_parser = pace)]
-    pace: Option<PlayPace>,
     /// What takes the bytes: a row of `wavetank list backends` [default: direct].
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
@@ -65,15 +63,6 @@ fn tier(word: &str) -> std::result::Result<Tiers, String> {
     }
 }
 
-fn pace(word: &str) -> std::result::Result<PlayPace, String> {
-    match (word, word.trim_end_matches('x').parse::<f64>()) {
-        ("max", _) => Ok(PlayPace::Max),
-        ("recorded", _) => Ok(PlayPace::Recorded(1.0)),
-        (_, Ok(speed)) if speed.is_finite() && speed > 0.0 => Ok(PlayPace::Recorded(speed)),
-        _ => Err("max, recorded, or a number above 0".to_owned()),
-    }
-}
-
 pub(super) fn replay(log: &Log<'_>, flags: LogFlags) -> Result<ExitCode> {
     let args = BenchArgs {
         gpu_mem_gb: Some(0.0),
@@ -95,8 +84,7 @@ pub(super) fn replay(log: &Log<'_>, flags: LogFlags) -> Result<ExitCode> {
         Tiers::All => None,
         Tiers::One(tier) => Some(tier),
     };
-    let pace = flags.pace.unwrap_or(PlayPace::Max);
-    let play = PlayArgs { log: log.file.to_owned(), format: log.format.to_owned(), tier, pace };
+    let play = PlayArgs { log: log.file.to_owned(), format: log.format.to_owned(), tier, pace: log.pace };
     let report = play_log(&plan, &play, &stop.raised)?;
     if let Some(path) = log.output {
         output::write(path, |out| render::json::write(&report, out))?;

@@ -2,6 +2,7 @@
 
 mod calls;
 mod log;
+mod words;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use wavetank::{Error, Result, log_info, trace_info};
+use wavetank::{CallPace, Error, PlayPace, Result, log_info, trace_info};
 
 use crate::output;
 
@@ -58,6 +59,10 @@ struct ReplayFlags {
     /// Where the report goes.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// virtual (recordings: at once, without bytes), max, recorded, or so many times faster than
+    /// recorded, as 2x [default: virtual for recordings, max for logs].
+    #[arg(long, value_name = "PACE", value_parser = pace)]
+    pace: Option<CallPace>,
     #[command(flatten)]
     calls: calls::CallFlags,
     #[command(flatten)]
@@ -109,7 +114,7 @@ fn name_of(file: &str) -> Cow<'_, str> {
 }
 
 fn replay(flags: ReplayFlags) -> Result<ExitCode> {
-    let ReplayFlags { file, format, output, calls, log } = flags;
+    let ReplayFlags { file, format, output, pace, calls, log } = flags;
     if let Some(path) = &output {
         output::keep_apart(&[("the input", file.as_ref()), ("--output", path)])?;
     }
@@ -122,7 +127,7 @@ fn replay(flags: ReplayFlags) -> Result<ExitCode> {
     };
     if format == LCT {
         return if log == log::LogFlags::default() {
-            calls::replay(&file, output, calls)
+            calls::replay(&calls::Calls { file: &file, pace, output }, calls)
         } else {
             unfit("logs of operations")
         };
@@ -130,5 +135,24 @@ fn replay(flags: ReplayFlags) -> Result<ExitCode> {
     if calls != calls::CallFlags::default() {
         return unfit("recordings of calls");
     }
-    log::replay(&log::Log { file: &file, format, output }, log)
+    let pace = match pace {
+        None | Some(CallPace::Max) => PlayPace::Max,
+        Some(CallPace::Recorded(speed)) => PlayPace::Recorded(speed),
+        Some(CallPace::Virtual) => {
+            return Err(Error::usage("a log of operations is played with its bytes")
+                .at("--pace virtual")
+                .hint("max, recorded, or a number above 0"));
+        }
+    };
+    log::replay(&log::Log { file: &file, format, output, pace }, log)
+}
+
+fn pace(word: &str) -> std::result::Result<CallPace, String> {
+    match (word, word.trim_end_matches('x').parse::<f64>()) {
+        ("virtual", _) => Ok(CallPace::Virtual),
+        ("max", _) => Ok(CallPace::Max),
+        ("recorded", _) => Ok(CallPace::Recorded(1.0)),
+        (_, Ok(speed)) if speed.is_finite() && speed > 0.0 => Ok(CallPace::Recorded(speed)),
+        _ => Err("virtual, max, recorded, or a number above 0".to_owned()),
+    }
 }

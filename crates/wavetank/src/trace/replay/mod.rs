@@ -1,20 +1,30 @@
 //! `trace replay` of a recording of storage calls: the same calls, in virtual time, on bookkeeping alone.
 
+mod against;
 mod args;
+mod config;
+mod load;
+mod operation;
+mod outputs;
 mod plan;
 mod text;
 
 use std::time::Instant;
 
 use serde::Serialize;
-use serde_json::Value;
-use wavetank_calls::{End, Manner, Recording, Tally, replay};
-use wavetank_model::{Error, KeyTable, Nanos, Recorded, Result, StorageCall};
-use wavetank_trace::calls::CallReader;
-use wavetank_trace::calls::lct::{FRAME_LIMIT, Reader};
-use wavetank_trace::{CallSurvey, Input};
+use serde_json::{Map, Value, json};
+use wavetank_calls::{Manner, Mode, Tally};
+use wavetank_model::{Error, KeyTable, Result};
+use wavetank_trace::CallSurvey;
 
-pub use args::CallReplayArgs;
+use self::config::config_of;
+use self::load::Loaded;
+
+pub use against::CallAgainst;
+pub use args::{BackgroundWork, CallPace, CallReplayArgs, CallVariant, Payload, StorageArgs};
+pub use config::{ConfigCheck, ConfigDifference};
+pub use operation::CallOperation;
+pub use outputs::CallOutputs;
 pub use plan::CallReplayPlan;
 
 /// What came of making recorded calls again.
@@ -26,6 +36,20 @@ pub struct CallReplay {
     pub recording: String,
     /// What the calls were made on.
     pub plan: CallReplayPlan,
+    /// How that stands to what the recording says of itself.
+    pub config: ConfigCheck,
+    /// Calls that were made and counted.
+    pub replayed: u64,
+    /// Records that could not be read.
+    pub skipped: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// From the first call counted to the last, on the clock of the replay.
+    pub duration_s: f64,
+    /// Where latencies are from.
+    pub latencies: &'static str,
+    /// Calls by operation.
+    pub operations: Vec<CallOperation>,
     /// What became of them.
     pub tally: Tally,
     /// The first key with another outcome than recorded, by its name.
@@ -34,6 +58,8 @@ pub struct CallReplay {
     pub left_out: Vec<String>,
     /// What a reader should know.
     pub warnings: Vec<String>,
+    /// The same calls on other storage.
+    pub against: Vec<CallAgainst>,
     /// How long it took.
     pub wall: Wall,
 }
@@ -48,6 +74,8 @@ pub struct Wall {
 }
 
 const SCHEMA_VERSION: u32 = 1;
+const SIMULATED: &str = "simulated: a prefetch takes as long as the slowest tier behind needs for what it \
+                         loads, or as recorded where its end is; other calls take no time";
 
 impl CallReplay {
     /// The report.
@@ -57,50 +85,100 @@ impl CallReplay {
 
     /// Whether every outcome that is known was met.
     pub fn is_faithful(&self) -> bool {
-        let tally = &self.tally;
-        tally.first_divergence.is_none() && tally.release_failed == 0 && tally.read_failed == 0
+        self.tally.is_faithful()
+    }
+
+    /// Whether every record could be read.
+    pub fn is_whole(&self) -> bool {
+        self.left_out.is_empty()
+    }
+
+    /// Operations as the reference's `trace_replay_ops.csv`.
+    pub fn operations_csv(&self) -> String {
+        operation::csv(&self.operations)
+    }
+
+    /// The reference's `trace_replay_summary.json`, with what became of the calls beside it.
+    pub fn summary_json(&self) -> Value {
+        let mut all = Map::new();
+        for operation in &self.operations {
+            let mut fields = serde_json::to_value(operation).expect("plain data");
+            fields.as_object_mut().and_then(|fields| fields.remove("qualname"));
+            all.insert(operation.qualname.to_owned(), fields);
+        }
+        json!({
+            "duration_s": self.duration_s,
+            "ops": all,
+            "replayed": self.replayed,
+            "skipped": self.skipped,
+            "failed": self.failed,
+            "config_matches": self.config.matches,
+            "tally": self.tally,
+        })
+    }
+}
+
+impl CallReplayPlan {
+    /// How the calls are made.
+    fn manner(&self) -> Manner {
+        let Self { storage, tempo, mode, scope, .. } = self;
+        Manner { plan: storage.clone(), tempo: tempo.clone(), mode: *mode, scope: *scope }
     }
 }
 
 /// Makes the calls of a recording again.
-pub fn replay_calls(args: &CallReplayArgs) -> Result<CallReplay> {
-    let start = Instant::now();
-    let mut reader = Reader::open(&Input::named(&args.recording), FRAME_LIMIT)?;
-    let level = &reader.header().level;
-    if level != "storage" {
-        return Err(Error::input(format!("its level is \"{level}\", and only calls can be made again"))
-            .at(args.recording.clone())
-            .hint("`wavetank trace info` says what is in it"));
+pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<CallReplay> {
+    check(args)?;
+    let loaded = Loaded::read(&args.recording)?;
+    let plan = CallReplayPlan::of(args, &loaded.config, &loaded.known)?;
+    if outputs.recording.is_some() && plan.mode == Mode::Pinned {
+        return Err(Error::usage("what --mode pinned puts right is nothing that a recording can hold")
+            .at("--trace-output")
+            .hint("--mode open and closed can be recorded"));
     }
-    let mut calls: Vec<Recorded> = Vec::new();
-    while let Some(recorded) = reader.advance()? {
-        calls.push(recorded);
-    }
-    // Threads take the time first and write later; the order of times is that of the calls.
-    calls.sort_by_key(|recorded| recorded.at);
-    let read_s = start.elapsed().as_secs_f64();
-    let config: Value = serde_json::from_str(&reader.header().config_json).unwrap_or_default();
-    let first = calls.first().map_or(Nanos::ZERO, |recorded| recorded.at);
-    let plan = CallReplayPlan::of(args, &config, first)?;
-    let keys = reader.keys();
-    let layout_bytes = keys.layouts().iter().map(|layout| layout.bytes()).collect::<Result<Vec<_>>>()?;
     let start = Instant::now();
-    let survey = reader.survey();
-    let end = if survey.cut.is_some() { End::Cut } else { End::Whole };
-    let recording = Recording { calls: &calls, keys: keys.len(), layout_bytes: &layout_bytes, end };
-    let manner = Manner { plan: plan.storage.clone(), tempo: plan.tempo.clone(), mode: plan.mode };
-    let tally = replay(&recording, &manner, None)?;
+    let tally = outputs::play(&loaded, &plan, outputs)?;
     let replay_s = start.elapsed().as_secs_f64();
+    let against = against::all(args, &loaded)?;
+    let operations = operation::operations(&tally);
+    let survey = &loaded.survey;
     Ok(CallReplay {
         schema_version: SCHEMA_VERSION,
         recording: args.recording.clone(),
-        first_divergence_key: tally.first_divergence.as_ref().map(|first| named(keys, first.key)),
-        left_out: left_out(&survey),
-        warnings: [warnings(args, &plan, &config), missing(&survey, &calls)].concat(),
+        config: ConfigCheck::of(&loaded.header().config_json, &config_of(&plan.storage, &plan.l2_adapters)),
+        replayed: tally.calls,
+        skipped: survey.unknown.count() + survey.damaged.count(),
+        failed: operations.iter().map(|operation| operation.errors).sum(),
+        duration_s: tally.ended.since(tally.began).as_seconds(),
+        latencies: SIMULATED,
+        operations,
+        first_divergence_key: tally.first_divergence.as_ref().map(|first| named(loaded.keys(), first.key)),
+        left_out: left_out(survey),
+        warnings: warnings(&plan, &loaded),
+        against,
         plan,
         tally,
-        wall: Wall { read_s, replay_s },
+        wall: Wall { read_s: loaded.read_s, replay_s },
     })
+}
+
+/// What can be said before the recording is read.
+fn check(args: &CallReplayArgs) -> Result<()> {
+    let without_bytes = |flag: &str| {
+        Err(Error::usage("in virtual time there are no bytes and no threads")
+            .at(flag)
+            .hint("--pace max or recorded has them"))
+    };
+    match (args.pace.unwrap_or_default(), args.threads, args.payload) {
+        (CallPace::Virtual, Some(_), _) => without_bytes("--threads"),
+        (CallPace::Virtual, None, Some(_)) => without_bytes("--payload"),
+        (CallPace::Virtual, None, None) => Ok(()),
+        (CallPace::Max | CallPace::Recorded(_), ..) => {
+            Err(Error::usage("calls are made in virtual time only; moving their bytes is not built yet")
+                .at("--pace")
+                .hint("--pace virtual"))
+        }
+    }
 }
 
 /// As the reference's adapters name it.
@@ -124,16 +202,23 @@ fn left_out(survey: &CallSurvey) -> Vec<String> {
     lines
 }
 
-fn warnings(args: &CallReplayArgs, plan: &CallReplayPlan, config: &Value) -> Vec<String> {
-    let adapters = config["l2_adapter_config"]["adapters"].as_array().map_or(0, Vec::len);
-    let missing = adapters > args.l2_adapter.len();
-    let guessed = args.ticks.is_none() && plan.storage.l1.capacity_bytes.is_some();
+/// What a recording lacks, and what of it is not followed.
+fn warnings(plan: &CallReplayPlan, loaded: &Loaded) -> Vec<String> {
+    let Loaded { config, known, survey, .. } = loaded;
+    let adapters = config["l2_adapter_config"]["adapters"].as_array();
+    let recorded = adapters.map_or(0, Vec::len);
+    let unknown = adapters.is_some_and(|adapters| adapters.iter().any(|adapter| !adapter.is_object()));
+    let given = plan.l2_adapters.len();
+    let is_simulated = plan.background == BackgroundWork::Simulated;
+    let is_limited = plan.storage.l1.capacity_bytes.is_some();
+    let guessed = matches!(&plan.tempo, wavetank_calls::Tempo::Clock(ticks)
+        if is_limited && matches!(ticks[0], wavetank_calls::Ticks::Sleeping { .. }));
+    let holes = survey.damaged.count() + survey.unknown.count();
     [
-        missing.then(|| {
+        (unknown && recorded > given).then(|| {
             format!(
-                "the recording does not hold the sizes of the tiers behind memory: it had {adapters}, \
-                 {} given (--l2-adapter)",
-                args.l2_adapter.len()
+                "the recording does not hold the sizes of the tiers behind memory: it had {recorded}, \
+                 {given} given (--l2-adapter)"
             )
         }),
         guessed.then(|| {
@@ -141,27 +226,21 @@ fn warnings(args: &CallReplayArgs, plan: &CallReplayPlan, config: &Value) -> Vec
              and what then differs grows"
                 .to_owned()
         }),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-/// What a recording has that is not followed, and lacks.
-fn missing(survey: &CallSurvey, calls: &[Recorded]) -> Vec<String> {
-    let is_background = |recorded: &&Recorded| {
-        matches!(recorded.call, StorageCall::EvictionPass { .. } | StorageCall::StoreCompleted { .. })
-    };
-    let background = calls.iter().filter(is_background).count();
-    let holes = survey.damaged.count() + survey.unknown.count();
-    [
         (holes > 0).then(|| {
             "records are missing, and with them what they implied: what follows them may look other than \
              recorded"
                 .to_owned()
         }),
-        (background > 0).then(|| {
-            format!("background work is recorded and not followed, but simulated: {background} records")
+        plan::is_of_bench(config).then(|| {
+            "it is of a benchmark, whose store has rules of its own: all its tiers are taken as memory, where \
+             an object was found does not count"
+                .to_owned()
+        }),
+        (is_simulated && known.removed > 0).then(|| {
+            let removed = known.removed;
+            format!(
+                "the recording says {removed} times that objects left by themselves: this is not followed"
+            )
         }),
     ]
     .into_iter()

@@ -4,20 +4,30 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, Mode, Plan, Tempo, Ticks};
+use wavetank_calls::{AdapterPlan, EvictionPlan, Expect, L1Plan, Mode, Plan, Scope, Tempo, Ticks};
 use wavetank_model::{Error, Nanos, Result};
 
-use super::args::CallReplayArgs;
+use super::args::{BackgroundWork, CallReplayArgs, StorageArgs};
+use super::config::{config_of, unlike};
+use super::load::{Known, LONGEST};
 
 /// Everything a replay of calls depends on, besides the recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallReplayPlan {
     /// The tiers.
     pub storage: Plan,
+    /// The tiers behind memory, as they were typed or recorded.
+    pub l2_adapters: Vec<Value>,
     /// Who says when background work is done.
+    pub background: BackgroundWork,
+    /// Why it is they.
+    pub background_because: String,
+    /// When that is.
     pub tempo: Tempo,
     /// How calls are taken.
     pub mode: Mode,
+    /// Which of them are.
+    pub scope: Scope,
 }
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -37,36 +47,155 @@ struct Schedule {
 }
 
 impl CallReplayPlan {
-    /// Flags win over what the recording says of itself; the first call was made at `first`.
-    pub(super) fn of(args: &CallReplayArgs, recorded: &Value, first: Nanos) -> Result<Self> {
-        let l1 = l1(args, recorded)?;
-        let adapters = args.l2_adapter.iter().map(|text| AdapterPlan::typed(text));
-        let adapters = adapters.collect::<Result<Vec<_>>>()?;
-        let delay = within("--store-delay-ms", args.store_delay_ms.unwrap_or(0.0), 0.0, 3.6e6)?;
-        let tempo = Tempo::Clock(ticks(args, adapters.len(), first)?);
-        let storage = Plan {
-            l1,
-            adapters,
-            store_delay: Nanos::from_seconds(delay / 1e3),
-            store_policy: args.l2_store_policy.unwrap_or_default(),
-            load_policy: args.l2_prefetch_policy.unwrap_or_default(),
+    /// Flags win over what the recording says of itself.
+    pub(super) fn of(args: &CallReplayArgs, config: &Value, known: &Known) -> Result<Self> {
+        let typed = &args.storage;
+        let (storage, l2_adapters) = tiers(typed, config, known)?;
+        let mode = typed.mode.unwrap_or_default();
+        let scope = scope(args, known, mode)?;
+        let ours = config_of(&storage, &l2_adapters);
+        let asked = Asked { typed, mode, scope: &scope };
+        let (background, background_because) = choose(&asked, known, || changed(config, known, &ours))?;
+        let tempo = match background {
+            BackgroundWork::Recorded => Tempo::Told,
+            BackgroundWork::Simulated => {
+                Tempo::Clock(ticks(typed, storage.adapters.len(), (known, scope.rounds))?)
+            }
         };
-        Ok(Self { storage, tempo, mode: args.mode.unwrap_or_default() })
+        Ok(Self { storage, l2_adapters, background, background_because, tempo, mode, scope })
     }
 }
 
-fn l1(args: &CallReplayArgs, recorded: &Value) -> Result<L1Plan> {
+/// Memory, what is behind it, and what happens between them; the adapters also as they were typed.
+fn tiers(args: &StorageArgs, config: &Value, known: &Known) -> Result<(Plan, Vec<Value>)> {
+    let l1 = l1(args, config, known)?;
+    let texts = adapter_texts(args, config);
+    let adapters = texts.iter().map(|text| AdapterPlan::typed(text)).collect::<Result<Vec<_>>>()?;
+    let policies = adapters.iter().filter_map(|adapter| adapter.eviction.as_ref()).chain([&l1.eviction]);
+    if policies.into_iter().any(|eviction| eviction.policy == "isolated_lru") {
+        return Err(Error::usage("isolated_lru goes by quotas of tenants, which are not simulated")
+            .at("--eviction-policy")
+            .hint("lru keeps one list for all of them"));
+    }
+    let recorded = |name: &str| config[name].clone();
+    let usual = config["store_delay_ms"].as_f64().or(known.copy_takes.map(Nanos::as_ms));
+    let delay = args.store_delay_ms.or(usual.filter(|_| !adapters.is_empty())).unwrap_or(0.0);
+    let delay = within("--store-delay-ms", delay, 0.0, 3.6e6)?;
+    let plan = Plan {
+        l1,
+        adapters,
+        store_delay: Nanos::from_seconds(delay / 1e3),
+        store_policy: args
+            .l2_store_policy
+            .or_else(|| serde_json::from_value(recorded("store_policy")).ok())
+            .unwrap_or_default(),
+        load_policy: args
+            .l2_prefetch_policy
+            .or_else(|| serde_json::from_value(recorded("prefetch_policy")).ok())
+            .unwrap_or_default(),
+    };
+    let values = texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
+    Ok((plan, values))
+}
+
+/// Those typed, else those recorded, as far as the recording has more of them than an address.
+fn adapter_texts(args: &StorageArgs, config: &Value) -> Vec<String> {
+    if args.l2_adapter.iter().any(|text| text == "none") {
+        return Vec::new();
+    }
+    if !args.l2_adapter.is_empty() || is_of_bench(config) {
+        return args.l2_adapter.clone();
+    }
+    let recorded = config["l2_adapter_config"]["adapters"].as_array();
+    recorded.into_iter().flatten().filter(|value| value.is_object()).map(Value::to_string).collect()
+}
+
+fn scope(args: &CallReplayArgs, known: &Known, mode: Mode) -> Result<Scope> {
+    let rounds = args.rounds.unwrap_or(1);
+    let usage = |what: &str, flag: &str| Error::usage(what).at(flag);
+    let last = known.last.as_seconds() * f64::from(rounds);
+    let second = |flag: &str, value: Option<f64>| {
+        value.map(|value| within(flag, value, 0.0, 1e9).map(Nanos::from_seconds)).transpose()
+    };
+    let usual = Scope::default();
+    let from = second("--from", args.from_s)?.unwrap_or(usual.from);
+    let to = second("--to", args.to_s)?.unwrap_or(usual.to);
+    let expect = args.expect.unwrap_or_default();
+    if rounds == 0 || last > LONGEST.as_seconds() {
+        return Err(usage("must be 1 or more, and all rounds together shorter than a year", "--loop"));
+    }
+    if from >= to {
+        return Err(usage("no call is between --from and --to", "--to").hint("--to is the later one"));
+    }
+    if from.as_seconds() > last {
+        return Err(usage(&format!("is after the last call, at {last:.3} s"), "--from"));
+    }
+    match (mode, args.expect) {
+        (Mode::Closed, Some(_)) => {
+            Err(usage("callers that decide again have no recorded outcome to meet", "--expect")
+                .hint("--mode open or pinned compares"))
+        }
+        (Mode::Pinned, Some(Expect::None)) => {
+            Err(usage("--mode pinned goes by what is expected", "--expect none"))
+        }
+        _ => Ok(Scope { expect, from, to, rounds }),
+    }
+}
+
+/// What decides who says when background work is done.
+struct Asked<'a> {
+    typed: &'a StorageArgs,
+    mode: Mode,
+    scope: &'a Scope,
+}
+
+/// Recorded work is followed where the rest is as recorded too. `changed` names what is not.
+fn choose(
+    asked: &Asked<'_>,
+    known: &Known,
+    changed: impl FnOnce() -> Option<String>,
+) -> Result<(BackgroundWork, String)> {
+    use BackgroundWork::{Recorded, Simulated};
+    let Asked { typed, mode, scope } = asked;
+    let hindrance = if known.records == 0 {
+        Some("the recording holds none".to_owned())
+    } else if *mode != Mode::Open {
+        Some("it is followed in open mode only (--mode)".to_owned())
+    } else if scope.rounds > 1 {
+        Some("it is recorded for one round (--loop)".to_owned())
+    } else {
+        None
+    };
+    let wrong = |what: &str| Err(Error::usage(what.to_owned()).at("--background recorded"));
+    let times = typed.has_ticks() || typed.store_delay_ms.is_some();
+    match (typed.background, hindrance) {
+        (Some(Recorded), Some(why)) => wrong(&why),
+        (Some(Recorded), None) if times => wrong(
+            "it says itself when loops look and copies end: --ticks, --tick-* and --store-delay-ms do not",
+        ),
+        (Some(asked), _) => Ok((asked, "asked for".to_owned())),
+        (None, Some(why)) => Ok((Simulated, why)),
+        (None, None) if typed.has_ticks() => Ok((Simulated, "other times are given (--tick*)".to_owned())),
+        (None, None) => Ok(match changed() {
+            Some(what) => (Simulated, what),
+            None => (Recorded, "the storage is as recorded".to_owned()),
+        }),
+    }
+}
+
+/// What of the storage is not as the recording says.
+fn changed(config: &Value, known: &Known, ours: &Value) -> Option<String> {
+    let Ok((plan, adapters)) = tiers(&StorageArgs::default(), config, known) else {
+        return Some("the recording does not say what it was made on".to_owned());
+    };
+    let fields: Vec<String> =
+        unlike(&config_of(&plan, &adapters), ours).into_iter().map(|found| found.field).collect();
+    (!fields.is_empty()).then(|| format!("not as recorded: {}", fields.join(", ")))
+}
+
+fn l1(args: &StorageArgs, recorded: &Value, known: &Known) -> Result<L1Plan> {
     let manager = &recorded["l1_manager_config"];
     let number = |pointer: &str| manager.pointer(pointer).and_then(Value::as_f64);
-    let typed = args.l1_size_gb.map(|size| size * GIB);
-    let bytes = typed.or_else(|| number("/memory_config/size_in_bytes")).ok_or_else(|| {
-        Error::usage("the recording does not say how much memory there was")
-            .at("--l1-size-gb")
-            .hint("give it, in GiB; inf is no limit")
-    })?;
-    if bytes.is_nan() || bytes < 0.0 {
-        return Err(Error::usage(format!("must be 0 or more, not {bytes}")).at("--l1-size-gb"));
-    }
     let policy = args.eviction_policy.clone();
     let policy = policy.or_else(|| manager.pointer("/eviction/eviction_policy")?.as_str().map(str::to_owned));
     let watermark = args.eviction_trigger_watermark.or_else(|| number("/eviction/trigger_watermark"));
@@ -76,7 +205,7 @@ fn l1(args: &CallReplayArgs, recorded: &Value) -> Result<L1Plan> {
         within(flag, seconds, 0.001, 1e9).map(Nanos::from_seconds)
     };
     Ok(L1Plan {
-        capacity_bytes: bytes.is_finite().then_some(bytes as u64),
+        capacity_bytes: memory(args, recorded, known)?,
         align_bytes: args
             .l1_align_bytes
             .or_else(|| number("/memory_config/align_bytes").map(|bytes| bytes as u64))
@@ -88,18 +217,53 @@ fn l1(args: &CallReplayArgs, recorded: &Value) -> Result<L1Plan> {
     })
 }
 
-fn ticks(args: &CallReplayArgs, adapters: usize, first: Nanos) -> Result<Vec<Ticks>> {
+/// Whether a benchmark's store was recorded: its tiers make room when it is needed, and what then leaves the
+/// last of them is recorded, so it is taken as one tier without limits that objects are taken out of.
+pub(super) fn is_of_bench(config: &Value) -> bool {
+    config["wavetank"]["command"] == "bench"
+}
+
+/// What memory holds. A recording that gives no size as its size has no limit, nor has one that gives none
+/// and says what left.
+fn memory(args: &StorageArgs, config: &Value, known: &Known) -> Result<Option<u64>> {
+    let size = config.pointer("/l1_manager_config/memory_config/size_in_bytes");
+    let size = size.filter(|_| !is_of_bench(config));
+    let says_what_left = known.removed > 0 || is_of_bench(config);
+    let unlimited = size.map_or(says_what_left, Value::is_null).then_some(f64::INFINITY);
+    let typed = args.l1_size_gb.map(|size| size * GIB);
+    let bytes = typed.or_else(|| size.and_then(Value::as_f64)).or(unlimited).ok_or_else(|| {
+        Error::usage("the recording does not say how much memory there was")
+            .at("--l1-size-gb")
+            .hint("give it, in GiB; inf is no limit")
+    })?;
+    if bytes.is_nan() || bytes < 0.0 {
+        return Err(Error::usage(format!("must be 0 or more, not {bytes}")).at("--l1-size-gb"));
+    }
+    Ok(bytes.is_finite().then_some(bytes as u64))
+}
+
+/// Of memory and of each tier behind: as typed, else as recorded, else a second apart.
+fn ticks(args: &StorageArgs, adapters: usize, (known, rounds): (&Known, u32)) -> Result<Vec<Ticks>> {
     if let Some(path) = &args.ticks {
         return schedule(path, adapters);
     }
     let phase = within("--tick-phase-s", args.tick_phase_s.unwrap_or(1.0), 0.0, 1e6)?;
     let work = within("--tick-work-ms", args.tick_work_ms.unwrap_or(0.0), 0.0, 1e6)?;
-    let ticks = Ticks::Sleeping {
-        first: first + Nanos::from_seconds(phase),
+    let sleeping = Ticks::Sleeping {
+        first: known.first + Nanos::from_seconds(phase),
         sleep: TICK,
         work: Nanos::from_seconds(work / 1e3),
     };
-    Ok(vec![ticks; adapters + 1])
+    let of = |tier: usize| match known.passes.get(tier).filter(|passes| !passes.is_empty()) {
+        Some(passes) if !args.has_ticks() => recorded_ticks(passes, known.last, rounds),
+        _ => sleeping.clone(),
+    };
+    Ok((0..=adapters).map(of).collect())
+}
+
+fn recorded_ticks(passes: &[Nanos], round_takes: Nanos, rounds: u32) -> Ticks {
+    let begins = |round: u32| Nanos(round_takes.0.saturating_mul(round.into()));
+    Ticks::At((0..rounds).flat_map(|round| passes.iter().map(move |at| *at + begins(round))).collect())
 }
 
 fn schedule(path: &Path, adapters: usize) -> Result<Vec<Ticks>> {

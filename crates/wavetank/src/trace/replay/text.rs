@@ -1,31 +1,130 @@
-//! A replay of calls as text.
+//! A replay of calls as text, on one screen.
 
-use std::fmt;
+use std::fmt::{self, Formatter};
 
-use wavetank_calls::Mode;
+use wavetank_calls::{AdapterPlan, EvictionPlan, Mode};
 
-use super::CallReplay;
+use super::against::{Table, hit_rate};
+use super::args::BackgroundWork;
+use super::{CallReplay, ConfigDifference};
+
+/// Fields that are named where the configuration is not as recorded; the report has all.
+const MOST_FIELDS: usize = 6;
+/// As much of a value.
+const LONGEST_VALUE: usize = 60;
 
 impl fmt::Display for CallReplay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tally = &self.tally;
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.opening(f)?;
+        self.storage(f)?;
+        self.operations(f)?;
+        self.tiers(f)?;
+        self.keys(f)?;
+        if self.plan.mode != Mode::Closed {
+            self.divergence(f)?;
+        }
+        for line in &self.left_out {
+            writeln!(f, "Left out: {line}")?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "Warning: {warning}")?;
+        }
+        if self.against.is_empty() {
+            return Ok(());
+        }
+        write!(f, "{}", Table { first: &self.tally, others: &self.against })
+    }
+}
+
+impl CallReplay {
+    fn opening(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mode = match self.plan.mode {
             Mode::Open => "open",
             Mode::Pinned => "pinned",
             Mode::Closed => "closed",
         };
+        writeln!(f, "wavetank trace replay: {}, {mode}, virtual time", self.recording)?;
+        let Self { replayed, skipped, failed, duration_s, .. } = self;
+        writeln!(f, "Calls: {replayed} replayed, {skipped} skipped, {failed} failed; {duration_s:.3} s")
+    }
+
+    fn storage(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let background = match self.plan.background {
+            BackgroundWork::Recorded => "as recorded",
+            BackgroundWork::Simulated => "simulated",
+        };
+        writeln!(f, "Background work: {background} ({})", self.plan.background_because)?;
+        let config = &self.config;
+        let digest: String = config.digest.chars().take(12).collect();
+        if config.recorded_digest.is_none() {
+            return writeln!(f, "Configuration: {digest}, none is recorded");
+        }
+        if config.matches {
+            return writeln!(f, "Configuration: {digest}, as recorded");
+        }
+        writeln!(f, "Configuration: {digest}, not as recorded:")?;
+        for ConfigDifference { field, recorded, replayed } in config.differences.iter().take(MOST_FIELDS) {
+            let text = |value: &Option<serde_json::Value>| {
+                let text = value.as_ref().map_or("nothing".to_owned(), serde_json::Value::to_string);
+                let is_long = text.chars().count() > LONGEST_VALUE;
+                let start: String = text.chars().take(LONGEST_VALUE).collect();
+                if is_long { start + "…" } else { text }
+            };
+            writeln!(f, "  {field}: {} then, {} now", text(recorded), text(replayed))?;
+        }
+        match config.differences.len().saturating_sub(MOST_FIELDS) {
+            0 => Ok(()),
+            more => writeln!(f, "  and {more} more (--output has them)"),
+        }
+    }
+
+    fn operations(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let titles = ["calls", "failed", "mean ms", "p50 ms", "p90 ms", "p99 ms", "max ms"];
+        let titles: String = titles.iter().map(|title| format!("{title:>11}")).collect();
+        writeln!(f, "\n{:34}{titles}", "operation")?;
+        for row in &self.operations {
+            let name = row.qualname.rsplit("StorageManager.").next().unwrap_or_default();
+            let times = [row.mean_ms, row.p50_ms, row.p90_ms, row.p99_ms, row.max_ms];
+            let times: String = times.iter().map(|ms| format!("{ms:>11.3}")).collect();
+            writeln!(f, "{name:34}{:>11}{:>11}{times}", row.count, row.errors)?;
+        }
+        Ok(())
+    }
+
+    fn tiers(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let tally = &self.tally;
+        let titles = ["found", "evicted", "passes", "copied", "dropped", "MiB at end"];
+        let titles: String = titles.iter().map(|title| format!("{title:>11}")).collect();
+        writeln!(f, "\n{:34}{titles}", "tier")?;
+        let l1 = &self.plan.storage.l1;
+        let memory = format!("memory, {}", tier(l1.capacity_bytes, Some(&l1.eviction)));
+        let background = &tally.background;
+        let (evicted, passes) = (background.l1.evicted, background.l1.passes);
+        let used = mib(tally.used_l1);
         writeln!(
             f,
-            "wavetank trace replay: {}, {} calls, {mode}, virtual time",
-            self.recording, tally.calls
+            "{memory:34}{:>11}{evicted:>11}{passes:>11}{:>11}{:>11}{used:>11}",
+            tally.hits_l1, "-", "-"
         )?;
+        let plans = self.plan.storage.adapters.iter().zip(&tally.used_l2);
+        for (number, ((plan, used), did)) in (1..).zip(plans.zip(&background.adapters)) {
+            let AdapterPlan { capacity_bytes, eviction, .. } = plan;
+            let name = format!("behind {number}, {}", tier(*capacity_bytes, eviction.as_ref()));
+            let counts = [did.loaded, did.evictions.evicted, did.evictions.passes, did.copied, did.dropped];
+            let counts: String = counts.iter().map(|count| format!("{count:>11}")).collect();
+            writeln!(f, "{name:34}{counts}{:>11}", mib(*used))?;
+        }
+        writeln!(f)
+    }
+
+    fn keys(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let tally = &self.tally;
         writeln!(
             f,
-            "Prefetched keys: {} of {} found ({} in memory, {} behind), {} not, {} for want of memory",
+            "Prefetched keys: {} of {} found ({:.2} %), {} not, {} for want of memory",
             tally.hits_l1 + tally.hits_l2,
             tally.asked,
-            tally.hits_l1,
-            tally.hits_l2,
+            100.0 * hit_rate(tally),
             tally.misses,
             tally.misses_no_memory,
         )?;
@@ -37,42 +136,29 @@ impl fmt::Display for CallReplay {
         )?;
         writeln!(
             f,
-            "Stored keys: {}; refused {} that were there, {} in writing, {} for want of memory",
-            tally.stored, tally.refused_resident, tally.refused_staged, tally.refused_no_memory,
+            "Stored keys: {}, {} failed; refused {} that were there, {} in writing, {} for want of memory",
+            tally.stored,
+            tally.store_failed,
+            tally.refused_resident,
+            tally.refused_staged,
+            tally.refused_no_memory,
         )?;
-        let background = &tally.background;
-        let behind = background.behind();
-        writeln!(
-            f,
-            "Evicted: {} from memory in {} passes, {} behind in {}; copied behind {}, dropped there {}",
-            background.l1.evicted,
-            background.l1.passes,
-            behind.evictions.evicted,
-            behind.evictions.passes,
-            behind.copied,
-            behind.dropped,
-        )?;
-        if self.plan.mode != Mode::Closed {
-            self.divergence(f)?;
-        }
-        for line in &self.left_out {
-            writeln!(f, "Left out: {line}")?;
-        }
-        for warning in &self.warnings {
-            writeln!(f, "Warning: {warning}")?;
-        }
-        Ok(())
+        writeln!(f, "Locks: {} held at the end, {} expired", tally.held_at_end, tally.expired)
     }
-}
 
-impl CallReplay {
     /// How far outcomes are from those that the recording holds or implies.
-    fn divergence(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn divergence(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let tally = &self.tally;
         writeln!(
             f,
-            "Other than recorded: {} of {} prefetches, {} reservations",
-            tally.prefetches_that_differ, tally.prefetches, tally.writes_that_differ,
+            "Other than recorded: {} of {} prefetches, {} reservations, {} other calls; {} keys by their \
+             tier; {} passes",
+            tally.prefetches_that_differ,
+            tally.prefetches,
+            tally.writes_that_differ,
+            tally.others_that_differ,
+            tally.tiers_that_differ,
+            tally.passes_that_differ,
         )?;
         if self.plan.mode == Mode::Pinned {
             writeln!(f, "Put right: {} put in, {} taken out", tally.forced_in, tally.forced_out)?;
@@ -89,4 +175,14 @@ impl CallReplay {
             first.got,
         )
     }
+}
+
+fn tier(capacity: Option<u64>, eviction: Option<&EvictionPlan>) -> String {
+    let size = capacity.map_or("no limit".to_owned(), |bytes| format!("{} MiB", mib(bytes)));
+    let policy = eviction.filter(|_| capacity.is_some());
+    policy.map_or(size.clone(), |eviction| format!("{size}, {}", eviction.policy))
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / (1u64 << 20) as f64)
 }

@@ -1,0 +1,132 @@
+//! The same calls on several storages, side by side.
+
+use std::fmt;
+
+use serde::Serialize;
+use wavetank_calls::{Tally, replay};
+use wavetank_model::Result;
+
+use super::load::Loaded;
+use super::{CallReplayArgs, CallReplayPlan};
+
+/// What came of the calls on other storage.
+#[derive(Clone, Debug, Serialize)]
+pub struct CallAgainst {
+    /// What was typed.
+    pub flags: String,
+    /// What that means.
+    pub plan: CallReplayPlan,
+    /// What became of the calls.
+    pub tally: Tally,
+}
+
+/// Makes the calls on every other storage, side by side.
+pub(super) fn all(args: &CallReplayArgs, loaded: &Loaded) -> Result<Vec<CallAgainst>> {
+    let plan = |variant: &super::CallVariant| {
+        let storage = variant.storage.on_top_of(&args.storage);
+        let args = CallReplayArgs { storage, against: Vec::new(), ..args.clone() };
+        CallReplayPlan::of(&args, &loaded.config, &loaded.known)
+            .map_err(|error| error.at(format!("--against \"{}\"", variant.flags)))
+    };
+    let plans = args.against.iter().map(plan).collect::<Result<Vec<_>>>()?;
+    let recording = loaded.recording();
+    let tallies = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            plans.iter().map(|plan| scope.spawn(|| replay(&recording, &plan.manner(), None))).collect();
+        let tallies = threads.into_iter().map(|thread| thread.join().expect("a replay ends"));
+        tallies.collect::<Result<Vec<_>>>()
+    })?;
+    let against = args.against.iter().zip(plans).zip(tallies);
+    Ok(against
+        .map(|((variant, plan), tally)| CallAgainst { flags: variant.flags.clone(), plan, tally })
+        .collect())
+}
+
+/// One number of a replay; absent where it has none.
+struct Row {
+    name: String,
+    values: Vec<Option<f64>>,
+    is_rate: bool,
+}
+
+/// A table with a column for each storage; beside the others what they differ by from the first.
+pub(super) struct Table<'a> {
+    pub(super) first: &'a Tally,
+    pub(super) others: &'a [CallAgainst],
+}
+
+impl Table<'_> {
+    fn rows(&self) -> Vec<Row> {
+        let tallies: Vec<&Tally> =
+            [self.first].into_iter().chain(self.others.iter().map(|o| &o.tally)).collect();
+        let row = |name: &str, value: &dyn Fn(&Tally) -> Option<f64>| {
+            let values = tallies.iter().map(|tally| value(tally)).collect();
+            Row { name: name.to_owned(), values, is_rate: false }
+        };
+        let count = |name: &str, value: fn(&Tally) -> u64| row(name, &|tally| Some(value(tally) as f64));
+        let mut rows = vec![count("hits in memory", |tally| tally.hits_l1)];
+        let tiers = tallies.iter().map(|tally| tally.used_l2.len()).max().unwrap_or(0);
+        let behind = |tally: &Tally, tier: usize| tally.background.adapters.get(tier).copied();
+        for tier in 0..tiers {
+            let loaded = |tally: &Tally| Some(behind(tally, tier)?.loaded as f64);
+            rows.push(row(&format!("hits behind, tier {}", tier + 1), &loaded));
+        }
+        rows.push(Row { is_rate: true, ..row("hit rate", &|tally| Some(hit_rate(tally))) });
+        rows.push(count("misses", |tally| tally.misses));
+        rows.push(count("misses for want of memory", |tally| tally.misses_no_memory));
+        rows.push(count("evicted from memory", |tally| tally.background.l1.evicted));
+        for tier in 0..tiers {
+            let evicted = |tally: &Tally| Some(behind(tally, tier)?.evictions.evicted as f64);
+            rows.push(row(&format!("evicted behind, tier {}", tier + 1), &evicted));
+        }
+        rows.extend([
+            count("stored", |tally| tally.stored),
+            count("refused, there already", |tally| tally.refused_resident + tally.refused_staged),
+            count("refused for want of memory", |tally| tally.refused_no_memory),
+            count("reads that failed", |tally| tally.read_failed),
+            count("releases that failed", |tally| tally.release_failed),
+            count("bytes in memory at the end", |tally| tally.used_l1),
+        ]);
+        for tier in 0..tiers {
+            let used = |tally: &Tally| tally.used_l2.get(tier).map(|bytes| *bytes as f64);
+            rows.push(row(&format!("bytes behind at the end, tier {}", tier + 1), &used));
+        }
+        rows
+    }
+}
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nAgainst other storage, with what they differ by from 0:")?;
+        for (number, other) in (1..).zip(self.others) {
+            writeln!(f, "  {number}: {}", other.flags)?;
+        }
+        let rows = self.rows();
+        let names = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+        let numbers = (0..=self.others.len()).map(|number| format!("{number:>24}"));
+        writeln!(f, "{:names$}{}", "", numbers.collect::<String>())?;
+        for row in rows {
+            let cells = row.values.iter().map(|value| row.cell(*value)).collect::<String>();
+            writeln!(f, "{:names$}{cells}", row.name)?;
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    fn cell(&self, value: Option<f64>) -> String {
+        let Some(value) = value else { return format!("{:>24}", "-") };
+        let plain = if self.is_rate { format!("{value:.4}") } else { format!("{value}") };
+        let first = self.values[0].filter(|first| *first != value);
+        let difference = first.map(|first| value - first);
+        let beside =
+            difference.map(|by| if self.is_rate { format!(" ({by:+.4})") } else { format!(" ({by:+})") });
+        format!("{:>24}", plain + &beside.unwrap_or_default())
+    }
+}
+
+/// Of the keys that prefetches asked for.
+pub(super) fn hit_rate(tally: &Tally) -> f64 {
+    let hits = (tally.hits_l1 + tally.hits_l2) as f64;
+    if tally.asked == 0 { 0.0 } else { hits / tally.asked as f64 }
+}

@@ -1,0 +1,98 @@
+//! Calls by operation, in the reference's columns (spec/storage-trace.md 6).
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use wavetank_calls::{Act, Count, Tally};
+use wavetank_model::Nanos;
+use wavetank_report::Samples;
+
+const PREFETCH: &str = "lmcache.v1.distributed.storage_manager.StorageManager.submit_prefetch_task";
+const RESERVE: &str = "lmcache.v1.distributed.storage_manager.StorageManager.reserve_write";
+const FINISH_WRITE: &str = "lmcache.v1.distributed.storage_manager.StorageManager.finish_write";
+const ENTER: &str = "lmcache.v1.distributed.storage_manager.StorageManager.read_prefetched_results.__enter__";
+const EXIT: &str = "lmcache.v1.distributed.storage_manager.StorageManager.read_prefetched_results.__exit__";
+const RELEASE: &str = "lmcache.v1.distributed.storage_manager.StorageManager.finish_read_prefetched";
+
+/// Calls of one operation and how long they took; percentiles are nearest ranks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CallOperation {
+    /// Its name in recordings.
+    pub qualname: &'static str,
+    /// How many.
+    pub count: u64,
+    /// How many of them failed.
+    pub errors: u64,
+    /// Arithmetic mean.
+    pub mean_ms: f64,
+    /// 50th percentile.
+    pub p50_ms: f64,
+    /// 90th percentile.
+    pub p90_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// The shortest.
+    pub min_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+}
+
+/// The name of a call in recordings.
+pub(super) fn qualname(act: &Act<'_>) -> &'static str {
+    match act {
+        Act::Prefetch(_) => PREFETCH,
+        Act::Reserve { .. } => RESERVE,
+        Act::FinishWrite(_) => FINISH_WRITE,
+        Act::Enter(_) => ENTER,
+        Act::Exit(_) => EXIT,
+        Act::Release(..) | Act::GiveBack(..) => RELEASE,
+    }
+}
+
+/// By name; operations of which no call was made are left out.
+pub(super) fn operations(tally: &Tally) -> Vec<CallOperation> {
+    let counts = &tally.operations;
+    let mut all: Vec<CallOperation> = [
+        (PREFETCH, counts.prefetch, &tally.took[..]),
+        (RESERVE, counts.reserve_write, &[]),
+        (FINISH_WRITE, counts.finish_write, &[]),
+        (ENTER, counts.read_enter, &[]),
+        (EXIT, counts.read_exit, &[]),
+        (RELEASE, counts.release, &[]),
+    ]
+    .into_iter()
+    .filter(|(_, count, _)| count.calls > 0)
+    .map(|(qualname, count, took)| operation(qualname, count, took))
+    .collect();
+    all.sort_by_key(|operation| operation.qualname);
+    all
+}
+
+fn operation(qualname: &'static str, count: Count, took: &[Nanos]) -> CallOperation {
+    let mut samples = Samples::default();
+    took.iter().for_each(|took| samples.record(took.as_ms()));
+    let found = samples.distribution();
+    CallOperation {
+        qualname,
+        count: count.calls,
+        errors: count.failed,
+        mean_ms: found.mean,
+        p50_ms: found.median,
+        p90_ms: found.p90,
+        p99_ms: found.p99,
+        min_ms: found.min,
+        max_ms: found.max,
+    }
+}
+
+/// The reference's `trace_replay_ops.csv`.
+pub(super) fn csv(operations: &[CallOperation]) -> String {
+    let mut text = "qualname,count,errors,mean_ms,p50_ms,p90_ms,p99_ms,min_ms,max_ms\n".to_owned();
+    for operation in operations {
+        let CallOperation { qualname, count, errors, .. } = operation;
+        let CallOperation { mean_ms, p50_ms, p90_ms, p99_ms, min_ms, max_ms, .. } = operation;
+        let times = [mean_ms, p50_ms, p90_ms, p99_ms, min_ms, max_ms].map(|ms| format!("{ms:.6}"));
+        let _ = writeln!(text, "{qualname},{count},{errors},{}", times.join(","));
+    }
+    text
+}
