@@ -25,10 +25,10 @@ pub use bytes::Object;
 pub use engine::{Background, Behind, Engine, Passes, Tempo};
 pub use note::{Happened, Note};
 pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan, StorePolicy, Wrapping};
-pub use play::{AdapterTimes, CallTimes, Contents, Moved, Pace, PlayOptions, PlayReport, Spread, play};
+pub use play::{AdapterTimes, CallTimes, Contents, Keep, Moved, Pace, PlayOptions, PlayReport, Spread, play};
 pub use prefetch::Fetching;
 pub use replay::{
-    Act, Count, Divergence, End, Expect, Listener, Made, Manner, Mode, Operations, Recorder, Recording,
+    Act, Both, Count, Divergence, End, Expect, Listener, Made, Manner, Mode, Operations, Recorder, Recording,
     Scope, Tally, replay,
 };
 pub use storage::{Journal, PrefetchHandle, Reading, Storage, StorageOptions, Writing};

@@ -16,6 +16,7 @@ pub(super) struct Latencies {
     /// All of them, once there are too many.
     counts: Option<Histogram<u64>>,
     sum: u64,
+    min: Option<u64>,
     max: u64,
 }
 
@@ -26,8 +27,12 @@ pub struct Spread {
     pub count: u64,
     /// Their mean.
     pub mean_ns: f64,
+    /// The shortest.
+    pub min_ns: u64,
     /// Half of them took no longer.
     pub p50_ns: u64,
+    /// So did 90 of 100.
+    pub p90_ns: u64,
     /// So did 95 of 100.
     pub p95_ns: u64,
     /// So did 99 of 100.
@@ -41,6 +46,7 @@ pub struct Spread {
 impl Latencies {
     pub(super) fn record(&mut self, latency: Nanos) {
         self.sum = self.sum.saturating_add(latency.0);
+        self.min = Some(self.min.map_or(latency.0, |min| min.min(latency.0)));
         self.max = self.max.max(latency.0);
         match &mut self.counts {
             Some(counts) => count(counts, latency.0),
@@ -54,6 +60,7 @@ impl Latencies {
     /// Adds all of `other`.
     pub(super) fn absorb(&mut self, mut other: Self) {
         self.sum = self.sum.saturating_add(other.sum);
+        self.min = self.min.into_iter().chain(other.min).min();
         self.max = self.max.max(other.max);
         if self.counts.is_none() && other.counts.is_none() {
             self.values.append(&mut other.values);
@@ -82,7 +89,9 @@ impl Latencies {
         Spread {
             count,
             mean_ns: self.sum as f64 / count as f64,
+            min_ns: self.min.unwrap_or(0),
             p50_ns: at(500),
+            p90_ns: at(900),
             p95_ns: at(950),
             p99_ns: at(990),
             p999_ns: at(999),
@@ -120,6 +129,7 @@ mod tests {
         let spread = of(1..=100).spread();
         assert_eq!((spread.count, spread.p50_ns, spread.p95_ns, spread.p99_ns), (100, 50, 95, 99));
         assert_eq!((spread.p999_ns, spread.max_ns, spread.mean_ns), (100, 100, 50.5));
+        assert_eq!((spread.min_ns, spread.p90_ns), (1, 90));
         let mut two = of(1..=2);
         two.absorb(of(3..=EXACT_LIMIT as u64 + 1));
         let spread = two.spread();

@@ -27,10 +27,10 @@ pub use self::latencies::Spread;
 use self::promise::{Arrival, Promise};
 pub use self::report::{AdapterTimes, CallTimes, Moved, PlayReport};
 use self::report::{Kind, Measured};
-use self::worker::{Backlog, Errand, Ground, Job, Loading, Porter, Step, Storing, Worker};
+use self::worker::{Backlog, Call, Errand, Ground, Job, Loading, Porter, Step, Storing, Worker};
 use crate::bytes::{Depot, Pool};
 use crate::note::{Happened, Note};
-use crate::replay::{Act, Listener, Made, Manner, Recording, Tally, replay};
+use crate::replay::{Act, Both, Listener, Made, Manner, Recording, Tally, replay};
 
 /// How calls are made again with bytes.
 #[derive(Clone, Debug)]
@@ -41,8 +41,20 @@ pub struct PlayOptions {
     pub threads: usize,
     /// What objects hold.
     pub contents: Contents,
+    /// Which latencies are kept besides their spread.
+    pub keep: Keep,
     /// Set by whoever wants it to end early: what was begun is finished.
     pub stop: Arc<AtomicBool>,
+}
+
+/// Which latencies are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// None.
+    #[default]
+    Nothing,
+    /// That of each call.
+    Each,
 }
 
 /// When calls are made.
@@ -69,11 +81,12 @@ const QUEUE: usize = 64;
 const NAP: Duration = Duration::from_millis(20);
 
 /// Makes the calls of `recording` again, with bytes in memory and in the tiers of the plan. What is written
-/// there is removed at the end, and nothing else is touched.
+/// there is removed at the end, and nothing else is touched. `also` hears of every call when it is handed out.
 pub fn play(
     recording: &Recording<'_>,
     manner: &Manner,
     options: &PlayOptions,
+    also: Option<&mut dyn Listener>,
 ) -> Result<(Tally, PlayReport)> {
     let plan = &manner.plan;
     let depots = plan.adapters.iter().enumerate().map(|(number, adapter)| Depot::open(adapter, number));
@@ -81,13 +94,15 @@ pub fn play(
         depots: depots.collect::<Result<_>>()?,
         pool: Pool::new(plan.l1.capacity_bytes),
         contents: options.contents,
+        keep: options.keep,
     });
     let mut crew = Crew::hire(&ground, options.threads)?;
     let begun = Instant::now();
-    let mut director = Director::new(recording, options, &crew, plan.adapters.len());
-    let tally = replay(recording, manner, Some(&mut director));
-    let interrupted = director.interrupted;
-    drop(director);
+    let director = Director::new(recording, (manner, options), &crew);
+    let mut listeners = Both(director, also);
+    let tally = replay(recording, manner, Some(&mut listeners));
+    let interrupted = listeners.0.interrupted;
+    drop(listeners);
     let measured = crew.finish(plan.adapters.len());
     let wall = Nanos(begun.elapsed().as_nanos() as u64);
     let notes = ground.depots.iter().flat_map(|depot| depot.store.notes()).collect();
@@ -173,8 +188,12 @@ struct Director<'a> {
     jobs: Vec<SyncSender<Job>>,
     errands: Vec<Sender<(Errand, u64)>>,
     backlogs: Vec<Arc<Backlog>>,
-    /// When the first call was made: now, and in the recording.
+    /// Calls from here on are measured, and made at their pace.
+    from: Nanos,
+    /// When the first of them was made: now, and in the recording.
     first: Option<(Instant, Nanos)>,
+    /// Calls that are measured, so far.
+    measured: u64,
     /// Prefetches so far: without threads, a prefetch and what follows it are one caller's.
     chains: usize,
     /// What an object of each key takes.
@@ -206,7 +225,9 @@ struct Work {
 }
 
 impl<'a> Director<'a> {
-    fn new(recording: &Recording<'a>, options: &'a PlayOptions, crew: &Crew, adapters: usize) -> Self {
+    fn new(recording: &Recording<'a>, how: (&Manner, &'a PlayOptions), crew: &Crew) -> Self {
+        let (manner, options) = how;
+        let adapters = manner.plan.adapters.len();
         let nothing = || std::iter::repeat_with(|| None).take(recording.keys).collect();
         Self {
             layout_bytes: recording.layout_bytes,
@@ -214,7 +235,9 @@ impl<'a> Director<'a> {
             jobs: crew.jobs.clone(),
             errands: crew.errands.clone(),
             backlogs: crew.backlogs.clone(),
+            from: manner.scope.from,
             first: None,
+            measured: 0,
             chains: 0,
             bytes: vec![0; recording.keys],
             staged: nothing(),
@@ -370,12 +393,7 @@ impl<'a> Director<'a> {
     }
 
     /// Hands work out; whether it was taken.
-    fn hand_out(
-        &mut self,
-        worker: usize,
-        call: Option<(Kind, Option<Instant>)>,
-        work: Work,
-    ) -> ControlFlow<()> {
+    fn hand_out(&mut self, worker: usize, call: Option<Call>, work: Work) -> ControlFlow<()> {
         let Work { steps, errands } = work;
         if call.is_some() || !steps.is_empty() {
             let sent = self.jobs[worker].send(Job { call, steps });
@@ -390,6 +408,11 @@ impl<'a> Director<'a> {
             }
         }
         ControlFlow::Continue(())
+    }
+
+    fn call(&mut self, act: &Act<'_>, due: Option<Instant>) -> Call {
+        self.measured += 1;
+        Call { kind: kind_of(act), due, number: self.measured - 1 }
     }
 
     /// The thread that makes the calls of a caller.
@@ -411,7 +434,8 @@ impl Listener for Director<'_> {
             return Ok(ControlFlow::Break(()));
         }
         self.learn(&made.act);
-        let due = self.wait_for(made.at);
+        let is_measured = made.at >= self.from && !matches!(made.act, Act::GiveBack(..));
+        let due = if is_measured { self.wait_for(made.at) } else { None };
         // Objects are read as they are now, whatever the call changes.
         let read = match made.act {
             Act::Enter(keys) if made.fates.iter().all(|fate| *fate == Fate::Done) => {
@@ -422,7 +446,8 @@ impl Listener for Director<'_> {
         };
         let mut work = self.follow(made.because);
         work.steps.extend(read);
-        Ok(self.hand_out(worker, kind_of(&made.act).map(|kind| (kind, due)), work))
+        let call = is_measured.then(|| self.call(&made.act, due));
+        Ok(self.hand_out(worker, call, work))
     }
 
     fn ended(&mut self, after: &[Note]) -> Result<()> {
@@ -432,15 +457,13 @@ impl Listener for Director<'_> {
     }
 }
 
-/// What is measured; what no call of the recording does is not.
-fn kind_of(act: &Act<'_>) -> Option<Kind> {
-    Some(match act {
+fn kind_of(act: &Act<'_>) -> Kind {
+    match act {
         Act::Prefetch(_) => Kind::Prefetch,
         Act::Reserve { .. } => Kind::ReserveWrite,
         Act::FinishWrite(_) => Kind::FinishWrite,
         Act::Enter(_) => Kind::ReadEnter,
         Act::Exit(_) => Kind::ReadExit,
-        Act::Release(..) => Kind::FinishRead,
-        Act::GiveBack(..) => return None,
-    })
+        Act::Release(..) | Act::GiveBack(..) => Kind::FinishRead,
+    }
 }

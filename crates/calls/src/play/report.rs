@@ -20,6 +20,9 @@ pub struct PlayReport {
     pub wrong: u64,
     /// What does not work as it should, in words.
     pub notes: Vec<String>,
+    /// How long each call took, in their order, where that is kept.
+    #[serde(skip)]
+    pub each: Vec<Nanos>,
 }
 
 /// Calls of one kind.
@@ -107,12 +110,14 @@ pub(super) struct Measured {
     pub(super) loads: Vec<Gauge>,
     pub(super) stores: Vec<Gauge>,
     pub(super) wrong: u64,
+    /// Calls by their place.
+    pub(super) each: Vec<(u64, Nanos)>,
 }
 
 impl Measured {
     pub(super) fn new(adapters: usize) -> Self {
         let empty = || vec![Gauge::default(); adapters];
-        Self { calls: Default::default(), loads: empty(), stores: empty(), wrong: 0 }
+        Self { calls: Default::default(), loads: empty(), stores: empty(), wrong: 0, each: Vec::new() }
     }
 
     pub(super) fn absorb(&mut self, other: Self) {
@@ -120,9 +125,11 @@ impl Measured {
         self.loads.iter_mut().zip(other.loads).for_each(|(ours, theirs)| ours.absorb(theirs));
         self.stores.iter_mut().zip(other.stores).for_each(|(ours, theirs)| ours.absorb(theirs));
         self.wrong += other.wrong;
+        self.each.extend(other.each);
     }
 
-    pub(super) fn report(self, wall: Nanos, interrupted: bool, notes: Vec<String>) -> PlayReport {
+    pub(super) fn report(mut self, wall: Nanos, interrupted: bool, notes: Vec<String>) -> PlayReport {
+        self.each.sort_unstable_by_key(|(number, _)| *number);
         let row = |((_, call), gauge): (&(Kind, &'static str), Gauge)| CallTimes {
             call,
             errors: gauge.errors,
@@ -141,6 +148,7 @@ impl Measured {
             adapters: adapters.map(adapter).collect(),
             wrong: self.wrong,
             notes,
+            each: self.each.into_iter().map(|(_, took)| took).collect(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::storage::tests::{KEYS, LAYOUT_BYTES, recorded};
 use crate::tick::Ticks;
 
 fn options(pace: Pace, threads: usize) -> PlayOptions {
-    PlayOptions { pace, threads, contents: Contents::Seeded(7), stop: Arc::default() }
+    PlayOptions { pace, threads, contents: Contents::Seeded(7), keep: Keep::Nothing, stop: Arc::default() }
 }
 
 fn has_faults(plan: &Plan) -> bool {
@@ -27,7 +27,7 @@ fn recording(calls: &[Recorded]) -> Recording<'_> {
 
 fn compare(calls: &[Recorded], manner: &Manner, options: &PlayOptions, location: &Path) {
     let recording = recording(calls);
-    let (tally, report) = play(&recording, manner, options).unwrap();
+    let (tally, report) = play(&recording, manner, options, None).unwrap();
     assert_eq!(tally, replay(&recording, manner, None).unwrap());
     assert_eq!((report.wrong, report.interrupted), (0, false));
     assert_eq!(report.calls.iter().map(|kind| kind.latency.count).sum::<u64>(), tally.calls);
@@ -74,7 +74,7 @@ fn a_pace_is_kept() {
     let location = tempfile::tempdir().unwrap();
     let (plan, _) = recorded(1, location.path());
     let manner = Manner { plan, tempo: Tempo::Told, mode: Mode::Open, scope: Scope::default() };
-    let wall = |pace| play(&recording(&calls), &manner, &options(pace, 1)).unwrap().1.wall_ns;
+    let wall = |pace| play(&recording(&calls), &manner, &options(pace, 1), None).unwrap().1.wall_ns;
     assert!(wall(Pace::Recorded(1.0)) >= 40_000_000, "from the first call on");
     assert!(wall(Pace::Recorded(2.0)) >= 20_000_000);
 }
@@ -91,7 +91,7 @@ fn who_stops_gets_what_there_is() {
         std::thread::sleep(Duration::from_millis(50));
         stop.store(true, Ordering::Relaxed);
     });
-    let (tally, report) = play(&recording(&calls), &manner, &options).unwrap();
+    let (tally, report) = play(&recording(&calls), &manner, &options, None).unwrap();
     stopping.join().unwrap();
     assert!(report.interrupted && tally.calls < calls.len() as u64, "{}", tally.calls);
     assert_eq!(std::fs::read_dir(location.path()).unwrap().count(), 0);

@@ -9,9 +9,9 @@ use std::time::Instant;
 use wavetank_model::{KeyId, Nanos};
 use wavetank_store::payload;
 
-use super::Contents;
 use super::promise::{Arrival, Promise};
 use super::report::{Gauge, Kind, Measured};
+use super::{Contents, Keep};
 use crate::bytes::{Depot, Freight, Object, Pool};
 
 /// Pieces at a device at a time: of a thread that makes calls, and of the one that stores.
@@ -23,13 +23,22 @@ pub(super) struct Ground {
     pub(super) depots: Vec<Depot>,
     pub(super) pool: Arc<Pool>,
     pub(super) contents: Contents,
+    pub(super) keep: Keep,
 }
 
 /// A call, or what happened in the background before one.
 pub(super) struct Job {
-    /// What the call is, and when it was due if it was.
-    pub(super) call: Option<(Kind, Option<Instant>)>,
+    pub(super) call: Option<Call>,
     pub(super) steps: Vec<Step>,
+}
+
+/// A call that is measured.
+pub(super) struct Call {
+    pub(super) kind: Kind,
+    /// When it was due, where there is a pace.
+    pub(super) due: Option<Instant>,
+    /// Its place among those that are.
+    pub(super) number: u64,
 }
 
 /// What is done with bytes.
@@ -87,11 +96,15 @@ impl Worker {
             for step in steps {
                 self.step(step, &mut sum, &mut read);
             }
-            if let Some((kind, due)) = call {
+            if let Some(Call { kind, due, number }) = call {
                 let gauge = &mut self.measured.calls[kind as usize];
                 gauge.bytes += sum.bytes;
                 gauge.errors += sum.errors;
-                gauge.latencies.record(Nanos(due.unwrap_or(begun).elapsed().as_nanos() as u64));
+                let took = Nanos(due.unwrap_or(begun).elapsed().as_nanos() as u64);
+                gauge.latencies.record(took);
+                if self.ground.keep == Keep::Each {
+                    self.measured.each.push((number, took));
+                }
             }
             // Comparing is not part of the call.
             sum.wrong += read.iter().filter(|(key, object)| !self.is_right(*key, object)).count() as u64;

@@ -59,3 +59,41 @@ pub trait Listener {
     /// What happened in the background after the last call.
     fn ended(&mut self, after: &[Note]) -> Result<()>;
 }
+
+impl<L: Listener + ?Sized> Listener for &mut L {
+    fn made(&mut self, made: &Made<'_>) -> Result<ControlFlow<()>> {
+        (**self).made(made)
+    }
+
+    fn ended(&mut self, after: &[Note]) -> Result<()> {
+        (**self).ended(after)
+    }
+}
+
+/// Somebody, or nobody.
+impl<L: Listener> Listener for Option<L> {
+    fn made(&mut self, made: &Made<'_>) -> Result<ControlFlow<()>> {
+        self.as_mut().map_or(Ok(ControlFlow::Continue(())), |listener| listener.made(made))
+    }
+
+    fn ended(&mut self, after: &[Note]) -> Result<()> {
+        self.as_mut().map_or(Ok(()), |listener| listener.ended(after))
+    }
+}
+
+/// Two that listen, one after the other; the second does not hear of a call at which the first breaks off.
+pub struct Both<A, B>(pub A, pub B);
+
+impl<A: Listener, B: Listener> Listener for Both<A, B> {
+    fn made(&mut self, made: &Made<'_>) -> Result<ControlFlow<()>> {
+        match self.0.made(made)? {
+            ControlFlow::Continue(()) => self.1.made(made),
+            broken => Ok(broken),
+        }
+    }
+
+    fn ended(&mut self, after: &[Note]) -> Result<()> {
+        self.0.ended(after)?;
+        self.1.ended(after)
+    }
+}

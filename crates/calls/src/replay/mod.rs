@@ -21,7 +21,7 @@ use self::caller::{Caller, Callers, Custody};
 use self::ear::{Ear, Heard};
 pub use self::expect::Expect;
 use self::expect::{ByThread, Expected, caller_of, expected, has_threads};
-pub use self::listen::{Act, Listener, Made};
+pub use self::listen::{Act, Both, Listener, Made};
 pub use self::record::Recorder;
 pub use self::tally::{Count, Divergence, Operations, Tally};
 use self::told::Told;

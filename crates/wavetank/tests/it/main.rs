@@ -5,6 +5,7 @@ mod calls;
 mod disaggregated;
 mod drive;
 mod laws;
+mod play;
 mod router;
 mod runs;
 mod shared;

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use clap::{Args, Command, FromArgMatches};
 use wavetank::{
@@ -14,7 +16,8 @@ use wavetank_report::render;
 
 use super::words;
 use crate::cmd::recording_flags::RecordingFlags;
-use crate::output;
+use crate::interrupt::{INTERRUPTED, Interrupt};
+use crate::{limits, output};
 
 #[derive(Args, Default, PartialEq)]
 #[command(next_help_heading = "Recordings of calls (.lct)")]
@@ -39,10 +42,11 @@ pub(super) struct CallFlags {
     /// recorded, implied or none [default: auto].
     #[arg(long, value_name = "WHAT", value_parser = choice::<Expect>)]
     expect: Option<Expect>,
-    /// Threads that make the calls, where bytes move.
+    /// Threads that make the calls, where bytes move [default: 1].
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
-    /// What objects hold, where bytes move: zeros or seeded.
+    /// What objects hold, where bytes move: zeros, or seeded, which is compared when it is read
+    /// [default: zeros].
     #[arg(long, value_name = "WHAT", value_parser = choice::<Payload>)]
     payload: Option<Payload>,
     /// Exit with 1 when an outcome is other than recorded, or a record could not be read.
@@ -97,7 +101,8 @@ struct StorageFlags {
     #[arg(long, value_name = "RATIO")]
     eviction_ratio: Option<f64>,
     /// A tier behind memory: {"type": "mock", "max_size_gb": N, "mock_bandwidth_gb": N,
-    /// "eviction": {...}}; may be repeated; none is no such tier [default: as recorded by wavetank].
+    /// "eviction": {...}}, or with the type and "location" of a row of `wavetank list backends`;
+    /// may be repeated; none is no such tier [default: as recorded by wavetank].
     #[arg(long, value_name = "JSON")]
     l2_adapter: Vec<String>,
     /// Whether an object stays in memory once it was copied behind: default or skip_l1
@@ -177,11 +182,24 @@ pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
         threads: flags.threads,
         payload: flags.payload,
     };
-    let replayed = files.replay(&args, verbose)?;
+    let stop = Interrupt::watch()?;
+    stop.loaded.store(calls.pace.is_some_and(|pace| pace != CallPace::Virtual), Ordering::Relaxed);
+    limits::raise_open_files();
+    let replayed = files.replay(&args, verbose, &stop)?;
     if !quiet {
         output::say(&replayed.to_string())?;
     }
     files.write(&replayed)?;
+    if replayed.is_interrupted() {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    if replayed.broken() > 0 {
+        output::complain(&format!(
+            "error: objects that did not come as they were written: {}",
+            replayed.broken()
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
     let complaint = if !replayed.is_faithful() {
         "an outcome is other than recorded, and --strict was asked for"
     } else if !replayed.is_whole() {
@@ -253,7 +271,7 @@ impl Files {
         Ok(files)
     }
 
-    fn replay(&self, args: &CallReplayArgs, verbose: bool) -> Result<CallReplay> {
+    fn replay(&self, args: &CallReplayArgs, verbose: bool, stop: &Interrupt) -> Result<CallReplay> {
         let cannot = |path: &Path, error: io::Error| {
             Error::new(wavetank::ErrorKind::Io, format!("cannot write: {error}"))
                 .at(path.display().to_string())
@@ -265,6 +283,7 @@ impl Files {
             recording: self.recording.as_ref(),
             jsonl: jsonl.as_mut().map(|out| out as &mut dyn Write),
             verbose: words.as_mut().map(|out| out as &mut dyn Write),
+            stop: Arc::clone(&stop.raised),
         };
         let replayed = replay_calls(args, outputs)?;
         if let Some(recording) = &self.recording {

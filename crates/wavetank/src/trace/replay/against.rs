@@ -3,11 +3,13 @@
 use std::fmt;
 
 use serde::Serialize;
-use wavetank_calls::{Tally, replay};
+use wavetank_calls::{PlayOptions, PlayReport, Recording, Tally};
 use wavetank_model::Result;
 
+use super::bytes::make;
 use super::load::Loaded;
-use super::{CallReplayArgs, CallReplayPlan};
+use super::outputs::Played;
+use super::{CallReplayArgs, CallReplayPlan, CallVariant};
 
 /// What came of the calls on other storage.
 #[derive(Clone, Debug, Serialize)]
@@ -18,11 +20,17 @@ pub struct CallAgainst {
     pub plan: CallReplayPlan,
     /// What became of the calls.
     pub tally: Tally,
+    /// What moving their bytes took; nothing in virtual time.
+    pub measured: Option<PlayReport>,
 }
 
-/// Makes the calls on every other storage, side by side.
-pub(super) fn all(args: &CallReplayArgs, loaded: &Loaded) -> Result<Vec<CallAgainst>> {
-    let plan = |variant: &super::CallVariant| {
+/// Makes the calls on every other storage: side by side, or where bytes move one after the other.
+pub(super) fn all(
+    args: &CallReplayArgs,
+    loaded: &Loaded,
+    options: Option<&PlayOptions>,
+) -> Result<Vec<CallAgainst>> {
+    let plan = |variant: &CallVariant| {
         let storage = variant.storage.on_top_of(&args.storage);
         let args = CallReplayArgs { storage, against: Vec::new(), ..args.clone() };
         CallReplayPlan::of(&args, &loaded.config, &loaded.known)
@@ -30,16 +38,26 @@ pub(super) fn all(args: &CallReplayArgs, loaded: &Loaded) -> Result<Vec<CallAgai
     };
     let plans = args.against.iter().map(plan).collect::<Result<Vec<_>>>()?;
     let recording = loaded.recording();
-    let tallies = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            plans.iter().map(|plan| scope.spawn(|| replay(&recording, &plan.manner(), None))).collect();
-        let tallies = threads.into_iter().map(|thread| thread.join().expect("a replay ends"));
-        tallies.collect::<Result<Vec<_>>>()
-    })?;
-    let against = args.against.iter().zip(plans).zip(tallies);
-    Ok(against
-        .map(|((variant, plan), tally)| CallAgainst { flags: variant.flags.clone(), plan, tally })
-        .collect())
+    let played = match options {
+        Some(_) => plans.iter().map(|plan| make(&recording, &plan.manner(), options, None)).collect(),
+        None => side_by_side(&plans, &recording),
+    };
+    let against = args.against.iter().zip(plans).zip(played?);
+    let row = |((variant, plan), (tally, measured)): ((&CallVariant, _), Played)| CallAgainst {
+        flags: variant.flags.clone(),
+        plan,
+        tally,
+        measured,
+    };
+    Ok(against.map(row).collect())
+}
+
+fn side_by_side(plans: &[CallReplayPlan], recording: &Recording<'_>) -> Result<Vec<Played>> {
+    std::thread::scope(|scope| {
+        let replay = |plan: &CallReplayPlan| make(recording, &plan.manner(), None, None);
+        let threads: Vec<_> = plans.iter().map(|plan| scope.spawn(move || replay(plan))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a replay ends")).collect()
+    })
 }
 
 /// One number of a replay; absent where it has none.
@@ -51,14 +69,14 @@ struct Row {
 
 /// A table with a column for each storage; beside the others what they differ by from the first.
 pub(super) struct Table<'a> {
-    pub(super) first: &'a Tally,
+    pub(super) first: (&'a Tally, Option<&'a PlayReport>),
     pub(super) others: &'a [CallAgainst],
 }
 
 impl Table<'_> {
     fn rows(&self) -> Vec<Row> {
         let tallies: Vec<&Tally> =
-            [self.first].into_iter().chain(self.others.iter().map(|o| &o.tally)).collect();
+            [self.first.0].into_iter().chain(self.others.iter().map(|o| &o.tally)).collect();
         let row = |name: &str, value: &dyn Fn(&Tally) -> Option<f64>| {
             let values = tallies.iter().map(|tally| value(tally)).collect();
             Row { name: name.to_owned(), values, is_rate: false }
@@ -91,6 +109,41 @@ impl Table<'_> {
             let used = |tally: &Tally| tally.used_l2.get(tier).map(|bytes| *bytes as f64);
             rows.push(row(&format!("bytes behind at the end, tier {}", tier + 1), &used));
         }
+        rows.extend(self.measured(tiers));
+        rows
+    }
+
+    /// What moving bytes took, where they moved.
+    fn measured(&self, tiers: usize) -> Vec<Row> {
+        let others = self.others.iter().map(|other| other.measured.as_ref());
+        let reports: Vec<&PlayReport> = [self.first.1].into_iter().chain(others).flatten().collect();
+        if reports.is_empty() {
+            return Vec::new();
+        }
+        let row = |name: &str, value: &dyn Fn(&PlayReport) -> Option<u64>| {
+            let ms = |nanos: u64| (nanos as f64 / 1e3).round() / 1e3;
+            let values = reports.iter().map(|report| value(report).map(ms)).collect();
+            Row { name: name.to_owned(), values, is_rate: false }
+        };
+        let prefetch = |report: &PlayReport| report.calls.first().map(|calls| calls.latency);
+        let mut rows = vec![
+            row("ms in all", &|report| Some(report.wall_ns)),
+            row("ms of a prefetch, P50", &|report| Some(prefetch(report)?.p50_ns)),
+            row("ms of a prefetch, P99", &|report| Some(prefetch(report)?.p99_ns)),
+        ];
+        for tier in 0..tiers {
+            let of = |report: &PlayReport| report.adapters.get(tier).cloned();
+            let number = tier + 1;
+            rows.push(row(&format!("ms of a load, tier {number}, P50"), &|report| {
+                Some(of(report)?.loaded.latency.p50_ns)
+            }));
+            rows.push(row(&format!("ms of a load, tier {number}, P99"), &|report| {
+                Some(of(report)?.loaded.latency.p99_ns)
+            }));
+            rows.push(row(&format!("ms of a store, tier {number}, P99"), &|report| {
+                Some(of(report)?.stored.latency.p99_ns)
+            }));
+        }
         rows
     }
 }
@@ -119,8 +172,16 @@ impl Row {
         let plain = if self.is_rate { format!("{value:.4}") } else { format!("{value}") };
         let first = self.values[0].filter(|first| *first != value);
         let difference = first.map(|first| value - first);
-        let beside =
-            difference.map(|by| if self.is_rate { format!(" ({by:+.4})") } else { format!(" ({by:+})") });
+        let beside = difference.map(|by| {
+            let exact = by.fract() == 0.0;
+            if self.is_rate {
+                format!(" ({by:+.4})")
+            } else if exact {
+                format!(" ({by:+})")
+            } else {
+                format!(" ({by:+.3})")
+            }
+        });
         format!("{:>24}", plain + &beside.unwrap_or_default())
     }
 }

@@ -108,7 +108,8 @@ pub enum BackgroundWork {
 }
 
 /// How fast calls are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallPace {
     /// At once, on a clock of their own, without bytes.
     #[default]

@@ -2,6 +2,7 @@
 
 mod against;
 mod args;
+mod bytes;
 mod config;
 mod load;
 mod operation;
@@ -13,7 +14,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use wavetank_calls::{Manner, Mode, Tally};
+use wavetank_calls::{Manner, Mode, PlayReport, Tally};
 use wavetank_model::{Error, KeyTable, Result};
 use wavetank_trace::CallSurvey;
 
@@ -48,10 +49,14 @@ pub struct CallReplay {
     pub duration_s: f64,
     /// Where latencies are from.
     pub latencies: &'static str,
+    /// How fast calls were made.
+    pub pace: CallPace,
     /// Calls by operation.
     pub operations: Vec<CallOperation>,
     /// What became of them.
     pub tally: Tally,
+    /// What moving their bytes took; nothing in virtual time.
+    pub measured: Option<PlayReport>,
     /// The first key with another outcome than recorded, by its name.
     pub first_divergence_key: Option<String>,
     /// Records that were not read, and why.
@@ -77,7 +82,26 @@ const SCHEMA_VERSION: u32 = 1;
 const SIMULATED: &str = "simulated: a prefetch takes as long as the slowest tier behind needs for what it \
                          loads, or as recorded where its end is; other calls take no time";
 
+const MEASURED: &str = "measured, from when a call was due, or at full pace from when it was begun: a \
+                        prefetch until what it loads is there, a reservation until its objects are filled, \
+                        the beginning of a read until they are copied out";
+
 impl CallReplay {
+    /// Whether it was ended before the recording was.
+    pub fn is_interrupted(&self) -> bool {
+        self.reports().any(|report| report.interrupted)
+    }
+
+    /// Objects that a device failed to bring, or brought with other bytes than were written.
+    pub fn broken(&self) -> u64 {
+        let calls = self.reports().flat_map(|report| &report.calls).map(|calls| calls.errors);
+        calls.sum::<u64>() + self.reports().map(|report| report.wrong).sum::<u64>()
+    }
+
+    fn reports(&self) -> impl Iterator<Item = &PlayReport> {
+        self.measured.iter().chain(self.against.iter().filter_map(|against| against.measured.as_ref()))
+    }
+
     /// The report.
     pub fn json(&self) -> Value {
         serde_json::to_value(self).expect("plain data")
@@ -128,7 +152,7 @@ impl CallReplayPlan {
 
 /// Makes the calls of a recording again.
 pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<CallReplay> {
-    check(args)?;
+    let options = bytes::options(args)?.map(|options| outputs.shape(options));
     let loaded = Loaded::read(&args.recording)?;
     let plan = CallReplayPlan::of(args, &loaded.config, &loaded.known)?;
     if outputs.recording.is_some() && plan.mode == Mode::Pinned {
@@ -137,10 +161,10 @@ pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<C
             .hint("--mode open and closed can be recorded"));
     }
     let start = Instant::now();
-    let tally = outputs::play(&loaded, &plan, outputs)?;
+    let (tally, measured) = outputs::play(&loaded, &plan, options.as_ref(), outputs)?;
     let replay_s = start.elapsed().as_secs_f64();
-    let against = against::all(args, &loaded)?;
-    let operations = operation::operations(&tally);
+    let against = against::all(args, &loaded, options.as_ref())?;
+    let operations = operation::operations(&tally, measured.as_ref());
     let survey = &loaded.survey;
     Ok(CallReplay {
         schema_version: SCHEMA_VERSION,
@@ -150,8 +174,10 @@ pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<C
         skipped: survey.unknown.count() + survey.damaged.count(),
         failed: operations.iter().map(|operation| operation.errors).sum(),
         duration_s: tally.ended.since(tally.began).as_seconds(),
-        latencies: SIMULATED,
+        pace: args.pace.unwrap_or_default(),
+        latencies: if measured.is_some() { MEASURED } else { SIMULATED },
         operations,
+        measured,
         first_divergence_key: tally.first_divergence.as_ref().map(|first| named(loaded.keys(), first.key)),
         left_out: left_out(survey),
         warnings: warnings(&plan, &loaded),
@@ -160,25 +186,6 @@ pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<C
         tally,
         wall: Wall { read_s: loaded.read_s, replay_s },
     })
-}
-
-/// What can be said before the recording is read.
-fn check(args: &CallReplayArgs) -> Result<()> {
-    let without_bytes = |flag: &str| {
-        Err(Error::usage("in virtual time there are no bytes and no threads")
-            .at(flag)
-            .hint("--pace max or recorded has them"))
-    };
-    match (args.pace.unwrap_or_default(), args.threads, args.payload) {
-        (CallPace::Virtual, Some(_), _) => without_bytes("--threads"),
-        (CallPace::Virtual, None, Some(_)) => without_bytes("--payload"),
-        (CallPace::Virtual, None, None) => Ok(()),
-        (CallPace::Max | CallPace::Recorded(_), ..) => {
-            Err(Error::usage("calls are made in virtual time only; moving their bytes is not built yet")
-                .at("--pace")
-                .hint("--pace virtual"))
-        }
-    }
 }
 
 /// As the reference's adapters name it.

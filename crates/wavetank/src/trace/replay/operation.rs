@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use wavetank_calls::{Act, Count, Tally};
+use wavetank_calls::{Act, CallTimes, Count, PlayReport, Spread, Tally};
 use wavetank_model::Nanos;
 use wavetank_report::Samples;
 
@@ -49,8 +49,8 @@ pub(super) fn qualname(act: &Act<'_>) -> &'static str {
     }
 }
 
-/// By name; operations of which no call was made are left out.
-pub(super) fn operations(tally: &Tally) -> Vec<CallOperation> {
+/// By name, as measured if they were; operations of which no call was made are left out.
+pub(super) fn operations(tally: &Tally, measured: Option<&PlayReport>) -> Vec<CallOperation> {
     let counts = &tally.operations;
     let mut all: Vec<CallOperation> = [
         (PREFETCH, counts.prefetch, &tally.took[..]),
@@ -62,10 +62,35 @@ pub(super) fn operations(tally: &Tally) -> Vec<CallOperation> {
     ]
     .into_iter()
     .filter(|(_, count, _)| count.calls > 0)
-    .map(|(qualname, count, took)| operation(qualname, count, took))
+    .map(|(qualname, count, took)| match measured.and_then(|report| times_of(report, qualname)) {
+        Some(times) => measured_operation(qualname, count, times),
+        None => operation(qualname, count, took),
+    })
     .collect();
     all.sort_by_key(|operation| operation.qualname);
     all
+}
+
+/// What calls of this name took.
+fn times_of<'r>(report: &'r PlayReport, qualname: &str) -> Option<&'r CallTimes> {
+    let name = qualname.rsplit("StorageManager.").next()?.replace("__", "");
+    report.calls.iter().find(|calls| calls.call == name)
+}
+
+fn measured_operation(qualname: &'static str, count: Count, times: &CallTimes) -> CallOperation {
+    let ms = |nanos: u64| Nanos(nanos).as_ms();
+    let Spread { mean_ns, min_ns, p50_ns, p90_ns, p99_ns, max_ns, .. } = times.latency;
+    CallOperation {
+        qualname,
+        count: count.calls,
+        errors: count.failed,
+        mean_ms: mean_ns / 1e6,
+        p50_ms: ms(p50_ns),
+        p90_ms: ms(p90_ns),
+        p99_ms: ms(p99_ns),
+        min_ms: ms(min_ns),
+        max_ms: ms(max_ns),
+    }
 }
 
 fn operation(qualname: &'static str, count: Count, took: &[Nanos]) -> CallOperation {

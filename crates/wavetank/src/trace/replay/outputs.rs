@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
-use wavetank_calls::{Act, Listener, Made, Manner, Note, Recorder, Tally, replay};
-use wavetank_model::{Error, ErrorKind, Fate, KeyTable, Nanos, Recorded, Result};
+use wavetank_calls::{Act, Both, Keep, Listener, Made, Note, PlayOptions, PlayReport, Recorder, Tally};
+use wavetank_model::{Error, ErrorKind, Fate, Nanos, Recorded, Result};
 use wavetank_trace::calls::lct::{Header, LctOptions, Recording};
 
 use super::CallReplayPlan;
+use super::bytes::make;
 use super::config::config_of;
 use super::load::Loaded;
 use super::operation::qualname;
@@ -25,31 +28,45 @@ pub struct CallOutputs<'o> {
     pub jsonl: Option<&'o mut (dyn Write + 'o)>,
     /// A line per call that is counted, for people.
     pub verbose: Option<&'o mut (dyn Write + 'o)>,
+    /// Raised by whoever wants it to end early, where bytes move.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl CallOutputs<'_> {
-    fn is_empty(&self) -> bool {
-        self.recording.is_none() && self.jsonl.is_none() && self.verbose.is_none()
+    /// What is written decides what is kept; whoever ends it early can.
+    pub(super) fn shape(&self, options: PlayOptions) -> PlayOptions {
+        let keep = if self.jsonl.is_some() { Keep::Each } else { Keep::Nothing };
+        PlayOptions { keep, stop: Arc::clone(&self.stop), ..options }
     }
 }
 
-/// Makes the calls and writes what is asked for.
-pub(super) fn play(loaded: &Loaded, plan: &CallReplayPlan, outputs: CallOutputs<'_>) -> Result<Tally> {
+/// What came of calls, and what was measured where bytes moved.
+pub(super) type Played = (Tally, Option<PlayReport>);
+
+/// Makes the calls and writes what is asked for; with bytes where there are `options` for them.
+pub(super) fn play(
+    loaded: &Loaded,
+    plan: &CallReplayPlan,
+    options: Option<&PlayOptions>,
+    outputs: CallOutputs<'_>,
+) -> Result<Played> {
     let manner = plan.manner();
-    if outputs.is_empty() {
-        return replay(&loaded.recording(), &manner, None);
-    }
-    let CallOutputs { recording, jsonl, verbose } = outputs;
-    let lines = Lines { from: plan.scope.from, jsonl, verbose };
-    let Some(CallRecording { path, rotate_bytes, cap_bytes }) = recording else {
-        let mut lines = lines;
-        return replay(&loaded.recording(), &manner, Some(&mut lines));
+    let CallOutputs { recording, jsonl, verbose, .. } = outputs;
+    let mut lines = Lines { from: plan.scope.from, jsonl, verbose, later: options.map(|_| Vec::new()) };
+    let played = match recording {
+        None if lines.is_empty() => make(&loaded.recording(), &manner, options, None)?,
+        None => make(&loaded.recording(), &manner, options, Some(&mut lines))?,
+        Some(CallRecording { path, rotate_bytes, cap_bytes }) => {
+            let limits = LctOptions { rotate_bytes: *rotate_bytes, cap_bytes: *cap_bytes };
+            let mut file = Recording::buffered(path, header(loaded, plan), limits)?;
+            let recorder = Recorder::new(&manner, |recorded: &Recorded| file.write(recorded, loaded.keys()));
+            let played = make(&loaded.recording(), &manner, options, Some(&mut Both(recorder, &mut lines)))?;
+            file.finish()?;
+            played
+        }
     };
-    let options = LctOptions { rotate_bytes: *rotate_bytes, cap_bytes: *cap_bytes };
-    let mut file = Recording::buffered(path, header(loaded, plan), options)?;
-    let tally = record(loaded, &manner, lines, |recorded, keys| file.write(recorded, keys))?;
-    file.finish()?;
-    Ok(tally)
+    lines.end(played.1.as_ref())?;
+    Ok(played)
 }
 
 /// That of the recording, with what the calls are made on now: a replay happens at the recording's times.
@@ -59,37 +76,35 @@ fn header(loaded: &Loaded, plan: &CallReplayPlan) -> Header {
     Header { mono_start_s, ..Header::storage(wall_start_s, config) }
 }
 
-fn record(
-    loaded: &Loaded,
-    manner: &Manner,
-    lines: Lines<'_>,
-    mut write: impl FnMut(&Recorded, &KeyTable) -> Result<()>,
-) -> Result<Tally> {
-    let recorder = Recorder::new(manner, |recorded: &Recorded| write(recorded, loaded.keys()));
-    let mut both = Both(recorder, lines);
-    replay(&loaded.recording(), manner, Some(&mut both))
-}
-
-/// Two that listen, one after the other.
-struct Both<A, B>(A, B);
-
-impl<A: Listener, B: Listener> Listener for Both<A, B> {
-    fn made(&mut self, made: &Made<'_>) -> Result<ControlFlow<()>> {
-        let _ = self.0.made(made)?;
-        self.1.made(made)
-    }
-
-    fn ended(&mut self, after: &[Note]) -> Result<()> {
-        self.0.ended(after)?;
-        self.1.ended(after)
-    }
-}
-
 /// A line per call.
 struct Lines<'o> {
     from: Nanos,
     jsonl: Option<&'o mut (dyn Write + 'o)>,
     verbose: Option<&'o mut (dyn Write + 'o)>,
+    /// Where calls are measured: lines that wait for what they took.
+    later: Option<Vec<Value>>,
+}
+
+impl Lines<'_> {
+    fn is_empty(&self) -> bool {
+        self.jsonl.is_none() && self.verbose.is_none()
+    }
+
+    /// Writes the lines that waited, with what was measured. What no call of the recording did took nothing.
+    fn end(mut self, report: Option<&PlayReport>) -> Result<()> {
+        let (Some(lines), Some(out)) = (self.later.take(), &mut self.jsonl) else { return Ok(()) };
+        let mut each = report.map(|report| report.each.iter()).into_iter().flatten();
+        for mut line in lines {
+            let took = if line["surplus"] == true { None } else { each.next() };
+            line["latency_ms"] = json!(took.map_or(0.0, |took| took.as_ms()));
+            writeln!(out, "{line}").map_err(|error| failed("--jsonl-out", &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn failed(flag: &str, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write: {error}")).at(flag.to_owned())
 }
 
 impl Listener for Lines<'_> {
@@ -97,14 +112,15 @@ impl Listener for Lines<'_> {
         if made.at < self.from {
             return Ok(ControlFlow::Continue(()));
         }
-        let failed = |flag: &str, error: std::io::Error| {
-            Error::new(ErrorKind::Io, format!("cannot write: {error}")).at(flag.to_owned())
-        };
-        if let Some(out) = &mut self.jsonl {
-            writeln!(out, "{}", json_of(made)).map_err(|error| failed("--jsonl-out", error))?;
+        match (&mut self.jsonl, &mut self.later) {
+            (Some(_), Some(later)) => later.push(json_of(made)),
+            (Some(out), None) => {
+                writeln!(out, "{}", json_of(made)).map_err(|error| failed("--jsonl-out", &error))?;
+            }
+            (None, _) => {}
         }
         if let Some(out) = &mut self.verbose {
-            writeln!(out, "{}", words_of(made)).map_err(|error| failed("--verbose", error))?;
+            writeln!(out, "{}", words_of(made)).map_err(|error| failed("--verbose", &error))?;
         }
         Ok(ControlFlow::Continue(()))
     }

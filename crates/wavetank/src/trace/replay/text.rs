@@ -3,9 +3,10 @@
 use std::fmt::{self, Formatter};
 
 use wavetank_calls::{AdapterPlan, EvictionPlan, Mode};
+use wavetank_model::Nanos;
 
 use super::against::{Table, hit_rate};
-use super::args::BackgroundWork;
+use super::args::{BackgroundWork, CallPace};
 use super::{CallReplay, ConfigDifference};
 
 /// Fields that are named where the configuration is not as recorded; the report has all.
@@ -19,6 +20,7 @@ impl fmt::Display for CallReplay {
         self.storage(f)?;
         self.operations(f)?;
         self.tiers(f)?;
+        self.bytes(f)?;
         self.keys(f)?;
         if self.plan.mode != Mode::Closed {
             self.divergence(f)?;
@@ -32,7 +34,7 @@ impl fmt::Display for CallReplay {
         if self.against.is_empty() {
             return Ok(());
         }
-        write!(f, "{}", Table { first: &self.tally, others: &self.against })
+        write!(f, "{}", Table { first: (&self.tally, self.measured.as_ref()), others: &self.against })
     }
 }
 
@@ -43,7 +45,13 @@ impl CallReplay {
             Mode::Pinned => "pinned",
             Mode::Closed => "closed",
         };
-        writeln!(f, "wavetank trace replay: {}, {mode}, virtual time", self.recording)?;
+        let pace = match self.pace {
+            CallPace::Virtual => "virtual time".to_owned(),
+            CallPace::Max => "with bytes, as fast as they move".to_owned(),
+            CallPace::Recorded(1.0) => "with bytes, at the recorded pace".to_owned(),
+            CallPace::Recorded(speed) => format!("with bytes, {speed} times as fast as recorded"),
+        };
+        writeln!(f, "wavetank trace replay: {}, {mode}, {pace}", self.recording)?;
         let Self { replayed, skipped, failed, duration_s, .. } = self;
         writeln!(f, "Calls: {replayed} replayed, {skipped} skipped, {failed} failed; {duration_s:.3} s")
     }
@@ -117,6 +125,39 @@ impl CallReplay {
         writeln!(f)
     }
 
+    /// What moving bytes took.
+    fn bytes(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(report) = &self.measured else { return Ok(()) };
+        let seconds = Nanos(report.wall_ns).as_seconds();
+        let read = report.calls.iter().find(|calls| calls.call.ends_with("enter"));
+        let read = gib(read.map_or(0, |calls| calls.bytes));
+        writeln!(f, "Bytes: {seconds:.3} s of work; {read:.2} GiB read from memory")?;
+        for (number, tier) in (1..).zip(&report.adapters) {
+            for (what, moved) in [("stored", &tier.stored), ("loaded", &tier.loaded)] {
+                let ms = |nanos: u64| Nanos(nanos).as_ms();
+                let (p50, p99) = (ms(moved.latency.p50_ns), ms(moved.latency.p99_ns));
+                let busy = moved.latency.mean_ns * moved.latency.count as f64 / 1e9;
+                let rate = if busy > 0.0 { gib(moved.bytes) / busy } else { 0.0 };
+                writeln!(
+                    f,
+                    "  behind {number} {what}: {} objects in {} batches, {:.2} GiB, {rate:.2} GiB/s while at \
+                     it, P50 {p50:.3} ms, P99 {p99:.3} ms, {} failed",
+                    moved.objects,
+                    moved.latency.count,
+                    gib(moved.bytes),
+                    moved.errors,
+                )?;
+            }
+        }
+        if report.wrong > 0 {
+            writeln!(f, "Objects with other bytes than were written: {}", report.wrong)?;
+        }
+        if report.interrupted {
+            writeln!(f, "It was ended before the recording was.")?;
+        }
+        report.notes.iter().try_for_each(|note| writeln!(f, "Note: {note}"))
+    }
+
     fn keys(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let tally = &self.tally;
         writeln!(
@@ -181,6 +222,10 @@ fn tier(capacity: Option<u64>, eviction: Option<&EvictionPlan>) -> String {
     let size = capacity.map_or("no limit".to_owned(), |bytes| format!("{} MiB", mib(bytes)));
     let policy = eviction.filter(|_| capacity.is_some());
     policy.map_or(size.clone(), |eviction| format!("{size}, {}", eviction.policy))
+}
+
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / (1u64 << 30) as f64
 }
 
 fn mib(bytes: u64) -> String {
