@@ -65,7 +65,7 @@ impl Player<'_> {
         }
         for (layout, keys) in batches.into_iter().filter(|(_, keys)| !keys.is_empty()) {
             self.fates.clear();
-            self.reserve(thread, &keys, layout)?;
+            self.reserve(thread, (&keys, layout), None)?;
             let granted = keys.iter().zip(&self.fates).filter(|(_, fate)| **fate == Fate::Done);
             let granted: Vec<KeyId> = granted.map(|(key, _)| *key).collect();
             self.finish_write(thread, &granted)?;

@@ -203,7 +203,7 @@ impl Player<'_> {
                 self.compare(recorded, ("prefetch", expected));
             }
             StorageCall::ReserveWrite { keys, layout, .. } => {
-                self.reserve(thread, keys, *layout)?;
+                self.reserve(thread, (keys, *layout), outcome)?;
                 self.compare(recorded, ("reserve_write", expected));
             }
             StorageCall::FinishWrite { keys } => {
@@ -247,9 +247,14 @@ impl Player<'_> {
         self.tell(thread, Act::Prefetch(asked), took)
     }
 
-    fn reserve(&mut self, thread: Option<u32>, keys: &[KeyId], layout: LayoutId) -> Result<()> {
+    fn reserve(
+        &mut self,
+        thread: Option<u32>,
+        (keys, layout): (&[KeyId], LayoutId),
+        outcome: Option<&[Fate]>,
+    ) -> Result<()> {
         let bytes = self.layout_bytes[layout.0 as usize];
-        self.engine.reserve_write(keys, bytes, &mut self.fates);
+        self.told.reserve((keys, bytes), outcome, &mut self.engine, &mut self.fates);
         for fate in &self.fates {
             match fate {
                 Fate::Resident => self.tally.refused_resident += 1,

@@ -13,6 +13,8 @@ use crate::prefetch::Fetching;
 pub(super) struct Told {
     /// Whether it is followed.
     follows: bool,
+    /// Whether it knows alone what there was room for: memory has no size.
+    knows_room: bool,
     /// When those with a handle end; one that does not is never over.
     ends: HashMap<u64, Nanos>,
     under_way: HashMap<u64, (Prefetch, Fetching)>,
@@ -25,7 +27,26 @@ impl Told {
             StorageCall::PrefetchCompleted { handle, .. } => Some((handle, recorded.at)),
             _ => None,
         });
-        Self { follows, ends: ends.collect(), under_way: HashMap::new() }
+        let knows_room = follows && manner.plan.l1.capacity_bytes.is_none();
+        Self { follows, knows_room, ends: ends.collect(), under_way: HashMap::new() }
+    }
+
+    /// Begins to write; what there was no room for is refused where nothing else can tell.
+    pub(super) fn reserve(
+        &self,
+        (keys, bytes): (&[KeyId], u64),
+        outcome: Option<&[Fate]>,
+        engine: &mut Engine,
+        fates: &mut Vec<Fate>,
+    ) {
+        let outcome = outcome.filter(|fates| self.knows_room && fates.contains(&Fate::NoMemory));
+        let Some(outcome) = outcome else { return engine.reserve_write(keys, bytes, fates) };
+        for (at, key) in keys.iter().enumerate() {
+            match outcome.get(at) {
+                Some(Fate::NoMemory) => fates.push(Fate::NoMemory),
+                _ => engine.reserve_write(std::slice::from_ref(key), bytes, fates),
+            }
+        }
     }
 
     /// Prefetches; what ends later is kept until it does. How long it takes.

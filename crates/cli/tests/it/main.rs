@@ -14,6 +14,7 @@ mod profile;
 mod readme;
 mod report;
 mod sandbox;
+mod trace_again;
 mod trace_info;
 mod trace_replay;
 mod validate;

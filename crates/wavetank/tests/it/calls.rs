@@ -3,7 +3,10 @@
 
 use std::path::PathBuf;
 
-use wavetank::{CallMode, CallOutputs, CallReplay, CallReplayArgs, StorageArgs, replay_calls};
+use wavetank::{
+    BackgroundWork, CallMode, CallOutputs, CallRecording, CallReplay, CallReplayArgs, StorageArgs,
+    replay_calls,
+};
 
 /// As it was while the recording was made.
 const L2: &str = r#"{"type": "mock", "max_size_gb": 0.4, "mock_bandwidth_gb": 20.0, "eviction":
@@ -97,4 +100,33 @@ fn every_generation_replays_without_a_divergence() {
     let args = CallReplayArgs { recording, ..Default::default() };
     let refused = replay_calls(&args, CallOutputs::default()).unwrap_err();
     assert!(refused.to_string().contains("its level is \"events\""), "{refused}");
+}
+
+/// Broken by: anything of a replay that its recording does not hold.
+#[test]
+fn a_recorded_replay_of_the_large_recording_is_itself() {
+    let Some(data) = data() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let record = |from: String, storage: StorageArgs, name: &str| {
+        let to = CallRecording { path: folder.path().join(name), rotate_bytes: None, cap_bytes: None };
+        let outputs = CallOutputs { recording: Some(&to), ..Default::default() };
+        let args = CallReplayArgs { recording: from, storage, ..Default::default() };
+        (replay_calls(&args, outputs).unwrap(), std::fs::read(&to.path).unwrap())
+    };
+    let named = |name: &str| folder.path().join(name).display().to_string();
+    for phase in [0.0, 0.35] {
+        let storage = StorageArgs {
+            l2_adapter: vec![L2.to_owned()],
+            tick_phase_s: Some(phase),
+            store_delay_ms: Some(3.0),
+            ..Default::default()
+        };
+        let (first, one) = record(data.join("big.lct.gz").display().to_string(), storage, "one.lct");
+        let (second, other) = record(named("one.lct"), StorageArgs::default(), "other.lct");
+        assert!(!first.is_faithful() && second.is_faithful(), "{second}");
+        assert_eq!(second.plan.background, BackgroundWork::Recorded);
+        assert_eq!(first.plan.storage, second.plan.storage);
+        assert_eq!(first.tally.background, second.tally.background);
+        assert!(one == other, "{phase}");
+    }
 }

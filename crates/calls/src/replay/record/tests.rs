@@ -63,7 +63,7 @@ fn calls() -> impl Strategy<Value = Vec<Recorded>> {
         let recorded = |(at, thread, fails, call): (u64, u32, bool, StorageCall)| {
             let is_device =
                 matches!(call, StorageCall::StoreCompleted { .. } | StorageCall::PrefetchCompleted { .. });
-            let fate = |key: KeyId| if key.0 % 2 == 0 { Fate::Failed } else { Fate::Done };
+            let fate = |key: KeyId| if key.0.is_multiple_of(2) { Fate::Failed } else { Fate::Done };
             let outcome = (fails && is_device).then(|| call.keys().map(fate).collect());
             let thread = has_threads.then_some(thread);
             Recorded { thread, outcome, ..Recorded::plain(Nanos(at), call) }

@@ -83,7 +83,9 @@ pub(super) fn unlike(recorded: &Value, ours: &Value) -> Vec<ConfigDifference> {
         found.ours.is_some() || found.field.starts_with("l2_adapter_config.adapters")
     };
     let found = differences(recorded, ours).into_iter().filter(ours_has);
-    let is_stated = |found: &lct::Difference| found.field != "store_delay_ms" || found.recorded.is_some();
+    // What few recordings say has its usual value where they do not.
+    let is_usual = |field: &str| ["prefetch_policy", "store_delay_ms", "store_policy"].contains(&field);
+    let is_stated = |found: &lct::Difference| found.recorded.is_some() || !is_usual(&found.field);
     found
         .filter(is_stated)
         .map(|found| ConfigDifference { field: found.field, recorded: found.recorded, replayed: found.ours })

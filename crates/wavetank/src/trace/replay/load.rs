@@ -32,6 +32,8 @@ pub(super) struct Loaded {
 pub(super) struct Known {
     /// Records of it.
     pub(super) records: u64,
+    /// Whether it is a benchmark's, which says all that left its store.
+    pub(super) is_of_bench: bool,
     /// Records of objects that left by themselves.
     pub(super) removed: u64,
     /// When loops looked, by tier.
@@ -80,8 +82,8 @@ impl Loaded {
         let layouts = reader.keys().layouts();
         Ok(Self {
             layout_bytes: layouts.iter().map(|layout| layout.bytes()).collect::<Result<Vec<_>>>()?,
+            known: Known { is_of_bench: is_of_bench(&config), ..Known::of(&calls) },
             config,
-            known: Known::of(&calls),
             survey,
             calls,
             reader,

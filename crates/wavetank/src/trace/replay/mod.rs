@@ -239,8 +239,8 @@ fn warnings(plan: &CallReplayPlan, loaded: &Loaded) -> Vec<String> {
                 .to_owned()
         }),
         plan::is_of_bench(config).then(|| {
-            "it is of a benchmark, whose store has rules of its own: all its tiers are taken as memory, where \
-             an object was found does not count"
+            "it is of a benchmark, whose store has rules of its own: all its tiers are taken as memory, and \
+             where an object was found does not count"
                 .to_owned()
         }),
         (is_simulated && known.removed > 0).then(|| {

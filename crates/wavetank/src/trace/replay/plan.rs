@@ -68,7 +68,7 @@ impl CallReplayPlan {
 
 /// Memory, what is behind it, and what happens between them; the adapters also as they were typed.
 fn tiers(args: &StorageArgs, config: &Value, known: &Known) -> Result<(Plan, Vec<Value>)> {
-    let l1 = l1(args, config, known)?;
+    let l1 = l1(args, config)?;
     let texts = adapter_texts(args, config);
     let adapters = texts.iter().map(|text| AdapterPlan::typed(text)).collect::<Result<Vec<_>>>()?;
     let policies = adapters.iter().filter_map(|adapter| adapter.eviction.as_ref()).chain([&l1.eviction]);
@@ -157,7 +157,7 @@ fn choose(
 ) -> Result<(BackgroundWork, String)> {
     use BackgroundWork::{Recorded, Simulated};
     let Asked { typed, mode, scope } = asked;
-    let hindrance = if known.records == 0 {
+    let hindrance = if known.records == 0 && !known.is_of_bench {
         Some("the recording holds none".to_owned())
     } else if *mode != Mode::Open {
         Some("it is followed in open mode only (--mode)".to_owned())
@@ -193,7 +193,7 @@ fn changed(config: &Value, known: &Known, ours: &Value) -> Option<String> {
     (!fields.is_empty()).then(|| format!("not as recorded: {}", fields.join(", ")))
 }
 
-fn l1(args: &StorageArgs, recorded: &Value, known: &Known) -> Result<L1Plan> {
+fn l1(args: &StorageArgs, recorded: &Value) -> Result<L1Plan> {
     let manager = &recorded["l1_manager_config"];
     let number = |pointer: &str| manager.pointer(pointer).and_then(Value::as_f64);
     let policy = args.eviction_policy.clone();
@@ -205,7 +205,7 @@ fn l1(args: &StorageArgs, recorded: &Value, known: &Known) -> Result<L1Plan> {
         within(flag, seconds, 0.001, 1e9).map(Nanos::from_seconds)
     };
     Ok(L1Plan {
-        capacity_bytes: memory(args, recorded, known)?,
+        capacity_bytes: memory(args, recorded)?,
         align_bytes: args
             .l1_align_bytes
             .or_else(|| number("/memory_config/align_bytes").map(|bytes| bytes as u64))
@@ -223,13 +223,11 @@ pub(super) fn is_of_bench(config: &Value) -> bool {
     config["wavetank"]["command"] == "bench"
 }
 
-/// What memory holds. A recording that gives no size as its size has no limit, nor has one that gives none
-/// and says what left.
-fn memory(args: &StorageArgs, config: &Value, known: &Known) -> Result<Option<u64>> {
+/// What memory holds; a recording that gives null as its size has no limit.
+fn memory(args: &StorageArgs, config: &Value) -> Result<Option<u64>> {
     let size = config.pointer("/l1_manager_config/memory_config/size_in_bytes");
     let size = size.filter(|_| !is_of_bench(config));
-    let says_what_left = known.removed > 0 || is_of_bench(config);
-    let unlimited = size.map_or(says_what_left, Value::is_null).then_some(f64::INFINITY);
+    let unlimited = size.map_or(is_of_bench(config), Value::is_null).then_some(f64::INFINITY);
     let typed = args.l1_size_gb.map(|size| size * GIB);
     let bytes = typed.or_else(|| size.and_then(Value::as_f64)).or(unlimited).ok_or_else(|| {
         Error::usage("the recording does not say how much memory there was")

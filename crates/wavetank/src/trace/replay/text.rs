@@ -61,7 +61,7 @@ impl CallReplay {
             BackgroundWork::Recorded => "as recorded",
             BackgroundWork::Simulated => "simulated",
         };
-        writeln!(f, "Background work: {background} ({})", self.plan.background_because)?;
+        writeln!(f, "Background work {background}: {}", self.plan.background_because)?;
         let config = &self.config;
         let digest: String = config.digest.chars().take(12).collect();
         if config.recorded_digest.is_none() {
