@@ -111,7 +111,8 @@ impl Engine {
         for (row, cells) in asked.rows.iter().zip(found.chunks_mut(asked.columns().max(1))) {
             let coming = row.keys.iter().zip(cells.iter()).filter_map(|(&key, cell)| self.coming(key, *cell));
             let bytes: u64 = coming.map(|bytes| self.l1.aligned(bytes)).sum();
-            if self.l1.has_room(taken + bytes) {
+            // What needs none fits even where a recording has put more in than there is room for.
+            if bytes == 0 || self.l1.has_room(taken + bytes) {
                 taken += bytes;
                 continue;
             }

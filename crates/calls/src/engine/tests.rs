@@ -130,6 +130,14 @@ fn what_came_from_behind_leaves_with_its_last_reader() {
     assert_eq!(engine.used().0, OBJECT, "what was written stays");
 }
 
+/// Broken by: asking for room where none is needed. It then never ends.
+#[test]
+fn a_prefetch_of_nothing_ends_even_in_memory_that_is_overfull() {
+    let mut engine = engine(&plan(1, 8));
+    keys(&[0, 1]).iter().for_each(|key| engine.force_in(*key, OBJECT, 1));
+    assert_eq!(fetch(&mut engine, &grid(&[&[0, 1, 2]])), [Fate::FirstTier, Fate::FirstTier, Fate::Absent]);
+}
+
 #[test]
 fn what_is_held_is_not_evicted_and_locks_expire() {
     let mut engine = engine(&plan(2, 8));

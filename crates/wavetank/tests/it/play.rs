@@ -40,12 +40,8 @@ fn the_large_recording_has_the_same_outcomes_with_bytes() {
         Recording { calls: &calls, keys: keys.len(), layout_bytes: &layout_bytes, end: End::Whole };
     let plan = without.plan;
     let manner = Manner { plan: plan.storage, tempo: plan.tempo, mode: plan.mode };
-    let options = PlayOptions {
-        pace: Pace::Max,
-        threads: 2,
-        contents: Contents::Seeded(1),
-        stop: Default::default(),
-    };
+    let options =
+        PlayOptions { pace: Pace::Max, threads: 2, contents: Contents::Seeded(1), stop: Default::default() };
     let (tally, report) = play(&recording, &manner, &options).unwrap();
     assert_eq!(tally, without.tally);
     assert_eq!((tally.released, tally.release_failed, report.wrong), (64_014, 0, 0));
