@@ -178,10 +178,9 @@ impl Engine {
     fn arrive(&mut self, loads: &[KeyId], adapter: usize, (failed, locks, readers): (&[KeyId], bool, u32)) {
         let temporary = locks && self.plan.load_policy == LoadPolicy::Default;
         for &key in loads {
-            let bytes = self.adapters[adapter].bytes_of(key);
             self.adapters[adapter].unpin(key);
             if failed.contains(&key) {
-                self.l1.expect_no_more(key, bytes);
+                self.l1.expect_no_more(key);
                 self.notes.add(self.now, || Happened::Unloaded(adapter as u8, key));
                 self.give_up_behind(adapter, key);
                 continue;
@@ -190,7 +189,7 @@ impl Engine {
             self.notes.add(self.now, || {
                 if is_there { Happened::Unloaded(from, key) } else { Happened::Loaded(from, key) }
             });
-            self.l1.arrive(key, bytes, temporary);
+            self.l1.arrive(key, temporary);
             self.l1.hold(key, readers, self.now);
         }
         let came: Vec<KeyId> = loads.iter().copied().filter(|key| !failed.contains(key)).collect();
