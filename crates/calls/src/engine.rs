@@ -304,7 +304,7 @@ impl Engine {
     pub fn force_in(&mut self, key: KeyId, bytes: u64, readers: u32) {
         if !self.l1.is_resident(key) {
             self.l1.expect(key, bytes);
-            self.l1.arrive(key, bytes, true);
+            self.l1.arrive(key, true);
             self.notes.add(self.now, || Happened::Staged(key));
             self.notes.add(self.now, || Happened::Admitted(key));
         }

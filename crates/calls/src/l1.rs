@@ -24,6 +24,8 @@ struct Object {
     copies: u32,
     /// Loads of it under way from there, each with room of its own.
     loads: u32,
+    /// That room.
+    coming: u64,
 }
 
 impl Object {
@@ -32,6 +34,14 @@ impl Object {
             || self.loads > 0
             || self.reads.is_held(now)
             || (self.staged.is_some() && self.write.is_held(now))
+    }
+
+    /// A load ends: the room it had.
+    fn end_load(&mut self) -> u64 {
+        let taken = self.coming / u64::from(self.loads);
+        self.loads -= 1;
+        self.coming -= taken;
+        taken
     }
 }
 
@@ -176,15 +186,16 @@ impl L1 {
     pub(crate) fn expect(&mut self, key: KeyId, bytes: u64) {
         let taken = self.aligned(bytes);
         self.used += taken;
-        self.objects[place(key)].loads += 1;
+        let object = &mut self.objects[place(key)];
+        object.loads += 1;
+        object.coming += taken;
         self.renew(key, taken);
     }
 
     /// `key` came from behind. It may have come another way meanwhile: then that one stays.
-    pub(crate) fn arrive(&mut self, key: KeyId, bytes: u64, temporary: bool) {
-        let taken = self.aligned(bytes);
+    pub(crate) fn arrive(&mut self, key: KeyId, temporary: bool) {
         let object = &mut self.objects[place(key)];
-        object.loads -= 1;
+        let taken = object.end_load();
         if object.resident.is_some() {
             self.used -= taken;
             return;
@@ -195,9 +206,8 @@ impl L1 {
     }
 
     /// `key` did not come from behind.
-    pub(crate) fn expect_no_more(&mut self, key: KeyId, bytes: u64) {
-        self.used -= self.aligned(bytes);
-        self.objects[place(key)].loads -= 1;
+    pub(crate) fn expect_no_more(&mut self, key: KeyId) {
+        self.used -= self.objects[place(key)].end_load();
         self.drop_unused(key);
     }
 
@@ -280,7 +290,9 @@ impl L1 {
     /// Bytes of all objects, counted anew.
     #[cfg(test)]
     pub(crate) fn counted(&self) -> u64 {
-        self.objects.iter().map(|object| object.resident.unwrap_or(0) + object.staged.unwrap_or(0)).sum()
+        let taken =
+            |object: &Object| object.resident.unwrap_or(0) + object.staged.unwrap_or(0) + object.coming;
+        self.objects.iter().map(taken).sum()
     }
 
     fn drop_resident(&mut self, key: KeyId) {

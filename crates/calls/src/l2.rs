@@ -85,10 +85,11 @@ impl Adapter {
         self.loads[key.0 as usize] > 0
     }
 
-    /// `keys` were loaded, in this order.
+    /// `keys` were loaded, in this order. A recording may have taken some of them out meanwhile.
     pub(crate) fn loaded(&mut self, keys: &[KeyId]) {
         if let Some(policy) = &mut self.policy {
-            keys.iter().rev().for_each(|&key| policy.touch(key.0));
+            let there = keys.iter().rev().filter(|key| self.bytes[key.0 as usize] > 0);
+            there.for_each(|&key| policy.touch(key.0));
         }
     }
 

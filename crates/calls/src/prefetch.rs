@@ -124,7 +124,8 @@ impl Engine {
         for (row, cells) in asked.rows.iter().zip(found.chunks_mut(asked.columns().max(1))) {
             let coming = row.keys.iter().zip(cells.iter()).filter_map(|(&key, cell)| self.coming(key, *cell));
             let bytes: u64 = coming.map(|bytes| self.l1.aligned(bytes)).sum();
-            if self.l1.has_room(taken + bytes) {
+            // What needs none fits even where a recording has put more in than there is room for.
+            if bytes == 0 || self.l1.has_room(taken + bytes) {
                 taken += bytes;
                 continue;
             }
@@ -190,10 +191,9 @@ impl Engine {
     fn arrive(&mut self, loads: &[KeyId], adapter: usize, (failed, locks, readers): (&[KeyId], bool, u32)) {
         let temporary = locks && self.plan.load_policy == LoadPolicy::Default;
         for &key in loads {
-            let bytes = self.adapters[adapter].bytes_of(key);
             self.adapters[adapter].unpin(key);
             if failed.contains(&key) {
-                self.l1.expect_no_more(key, bytes);
+                self.l1.expect_no_more(key);
                 self.notes.add(self.now, || Happened::Unloaded(adapter as u8, key));
                 self.give_up_behind(adapter, key);
                 continue;
@@ -202,7 +202,7 @@ impl Engine {
             self.notes.add(self.now, || {
                 if is_there { Happened::Unloaded(from, key) } else { Happened::Loaded(from, key) }
             });
-            self.l1.arrive(key, bytes, temporary);
+            self.l1.arrive(key, temporary);
             self.l1.hold(key, readers, self.now);
         }
         let came: Vec<KeyId> = loads.iter().copied().filter(|key| !failed.contains(key)).collect();

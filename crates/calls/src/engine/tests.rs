@@ -130,6 +130,34 @@ fn what_came_from_behind_leaves_with_its_last_reader() {
     assert_eq!(engine.used().0, OBJECT, "what was written stays");
 }
 
+/// Broken by: asking for room where none is needed. It then never ends.
+#[test]
+fn a_prefetch_of_nothing_ends_even_in_memory_that_is_overfull() {
+    let mut engine = engine(&plan(1, 8));
+    keys(&[0, 1]).iter().for_each(|key| engine.force_in(*key, OBJECT, 1));
+    assert_eq!(fetch(&mut engine, &grid(&[&[0, 1, 2]])), [Fate::FirstTier, Fate::FirstTier, Fate::Absent]);
+}
+
+/// Broken by: room that is given back by what is there at the end.
+#[test]
+fn what_is_taken_out_while_it_is_loaded_costs_no_room() {
+    let mut engine = Engine::new(&plan(4, 8), &Tempo::Told).unwrap();
+    engine.know(64);
+    store(&mut engine, &[0]);
+    engine.end_copy(0, &keys(&[0]), &[]);
+    assert_eq!(engine.pass(0), None);
+    engine.force_in(KeyId(1), OBJECT, 1);
+    assert_eq!(engine.pass(0), Some(1));
+    let (asked, mut fates) = (grid(&[&[0]]), Vec::new());
+    let fetching = engine.begin_prefetch(&asked, &mut fates);
+    assert_eq!(fates, [Fate::LowerTier]);
+    engine.force_out(KeyId(0));
+    engine.end_prefetch(&asked, fetching, &[], &mut fates);
+    assert_eq!(engine.used(), (engine.l1.counted(), vec![0]));
+    release(&mut engine, &[0, 1]);
+    assert_eq!(engine.used().0, 0);
+}
+
 #[test]
 fn what_is_held_is_not_evicted_and_locks_expire() {
     let mut engine = engine(&plan(2, 8));

@@ -50,6 +50,7 @@ fn compare(calls: &[Recorded], manner: &Manner, options: &PlayOptions, location:
 fn with_bytes_outcomes_are_as_without_and_bytes_are_right() {
     let seeds = std::env::var("WAVETANK_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     for seed in 1003..1003 + seeds {
+        println!("seed {seed}");
         let location = tempfile::tempdir().unwrap();
         let (plan, calls) = recorded(seed, location.path());
         let ticks = Ticks::Sleeping { first: Nanos(2_000_000), sleep: Nanos(2_000_000), work: Nanos::ZERO };

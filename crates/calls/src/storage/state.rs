@@ -1,4 +1,4 @@
-//! What all threads of the storage layer share. Every decision is made under one lock; no byte moves under it.
+//! What all threads of the storage layer share. Decisions are made under one lock; no byte moves under it.
 
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
