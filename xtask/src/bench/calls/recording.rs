@@ -21,16 +21,16 @@ struct Work {
 const WORKS: [Work; 3] = [
     Work {
         name: "memory and drive",
-        flags: "--cpu-mem-gb 0.25 --storage-capacity-gb 1 --backend direct --max-requests 600",
+        flags: "--cpu-mem-gb 0.25 --storage-capacity-gb 1 --backend direct --max-requests 300",
     },
     Work {
         name: "memory",
-        flags: "--cpu-mem-gb 0 --storage-capacity-gb 1 --backend memory --max-requests 2500",
+        flags: "--cpu-mem-gb 0 --storage-capacity-gb 1 --backend memory --max-requests 400",
     },
     Work {
         name: "nothing behind it",
-        flags: "--cpu-mem-gb 0.25 --storage-capacity-gb 1 --backend null --backend-option moves=no \
-                --max-requests 60000",
+        flags: "--cpu-mem-gb 0 --storage-capacity-gb 1 --backend null --backend-option moves=no \
+                --max-requests 20000",
     },
 ];
 
@@ -46,12 +46,14 @@ const SCALED: &str = "user_templates:
 pub(super) const METHOD: &str = "\
 `recording` is a benchmark on the store with `--trace-level storage` beside the same without, in turn; who \
 goes first alternates. Users ask as soon as they are answered (closed loop, no generation time), for entries \
-of 1 to 10 MiB. Ratios are medians over pairs of with / without, of the wall time and of the CPU time of the \
-process from the first request to the last, the recorder's thread included. With nothing behind it no byte \
-moves: what is left is the store's bookkeeping and the benchmark.\n";
+of 1 to 10 MiB. Times are the wall's and the CPU's of the process from the first request to the last, the \
+recorder's thread included; ratios are with / without, the median over pairs, and of the least of all runs, \
+which other work on the machine disturbs least. With nothing behind it no byte moves: what is left is the \
+store's bookkeeping and the benchmark, so that its CPU says what a record costs, and with that what the \
+records of the other rows come to.\n";
 
 const HEAD: &str = "\
-| recording | pairs | wall s without | wall ratio | least – most | CPU s without | CPU ratio | least – most \
+| recording | pairs | wall s without | ratio | of the least | CPU s without | ratio | of the least \
 | records | records/s | lost |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
@@ -70,14 +72,18 @@ pub(super) fn measure(reps: usize) -> Result<String, String> {
     fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
     fs::write(place.join("scaled.yaml"), SCALED).map_err(|e| format!("{}: {e}", place.display()))?;
     let mut table = HEAD.to_owned();
+    let mut measured = Vec::new();
     for work in &WORKS {
-        table += &row(work, &place, reps.max(PAIRS))?;
+        let (without, with) = run_pairs(work, &place, reps.max(PAIRS))?;
+        table += &line(work.name, &without, &with);
+        measured.push((work.name, without, with));
     }
+    table += &shares(&measured);
     fs::remove_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
     Ok(table)
 }
 
-fn row(work: &Work, place: &Path, pairs: usize) -> Result<String, String> {
+fn run_pairs(work: &Work, place: &Path, pairs: usize) -> Result<(Vec<Run>, Vec<Run>), String> {
     let (mut without, mut with) = (Vec::new(), Vec::new());
     run(work, place, "")?;
     for pair in 0..pairs {
@@ -91,7 +97,7 @@ fn row(work: &Work, place: &Path, pairs: usize) -> Result<String, String> {
             without.push(run(work, place, "")?);
         }
     }
-    Ok(line(work.name, &without, &with))
+    Ok((without, with))
 }
 
 fn run(work: &Work, place: &Path, more: &str) -> Result<Run, String> {
@@ -116,15 +122,33 @@ fn run(work: &Work, place: &Path, more: &str) -> Result<Run, String> {
     })
 }
 
+fn of(runs: &[Run], value: fn(&Run) -> f64) -> Vec<f64> {
+    runs.iter().map(value).collect()
+}
+
+fn least(runs: &[Run], value: fn(&Run) -> f64) -> f64 {
+    runs.iter().map(value).fold(f64::INFINITY, f64::min)
+}
+
+/// What a record costs where there is little else, and what the records of each work come to.
+fn shares(measured: &[(&str, Vec<Run>, Vec<Run>)]) -> String {
+    let Some((_, without, with)) = measured.last() else { return String::new() };
+    let records = median(&of(with, |run| run.records));
+    let each = (least(with, |run| run.cpu_s) - least(without, |run| run.cpu_s)) / records;
+    let share = |(name, without, with): &(&str, Vec<Run>, Vec<Run>)| {
+        let records = median(&of(with, |run| run.records));
+        format!("{:.2} % of the CPU on {name}", 100.0 * each * records / least(without, |run| run.cpu_s))
+    };
+    let shares: Vec<String> = measured[..measured.len() - 1].iter().map(share).collect();
+    format!("\nA record costs {:.2} us of CPU: {}.\n", each * 1e6, shares.join(", "))
+}
+
 fn line(name: &str, without: &[Run], with: &[Run]) -> String {
-    let of = |runs: &[Run], value: fn(&Run) -> f64| runs.iter().map(value).collect::<Vec<f64>>();
     let compared = |value: fn(&Run) -> f64| {
         let ratios = with.iter().zip(without).map(|(with, without)| value(with) / value(without));
         let ratios: Vec<f64> = ratios.collect();
-        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = ratios.iter().copied().fold(0.0, f64::max);
-        let middle = median(&ratios);
-        format!("{:.2} | {middle:.3} | {least:.3} – {most:.3}", median(&of(without, value)))
+        let quiet = least(with, value) / least(without, value);
+        format!("{:.2} | {:.3} | {quiet:.3}", median(&of(without, value)), median(&ratios))
     };
     let (records, seconds) = (median(&of(with, |run| run.records)), median(&of(with, |run| run.wall_s)));
     format!(
@@ -148,7 +172,10 @@ mod tests {
         let with = [run(1.1, 100.0), run(2.02, 100.0), run(4.0, 100.0)];
         assert_eq!(
             line("x", &without, &with),
-            "| x | 3 | 2.00 | 1.010 | 1.000 – 1.100 | 4.00 | 1.010 | 1.000 – 1.100 | 100 | 50 | 3 |\n"
+            "| x | 3 | 2.00 | 1.010 | 1.100 | 4.00 | 1.010 | 1.100 | 100 | 50 | 3 |\n"
         );
+        let busy = |cpu_s| vec![Run { wall_s: 1.0, cpu_s, records: 1000.0, lost: 0.0 }];
+        let measured = [("y", busy(1.0), busy(1.0)), ("x", busy(0.5), busy(0.502))];
+        assert_eq!(shares(&measured), "\nA record costs 2.00 us of CPU: 0.20 % of the CPU on y.\n");
     }
 }
