@@ -56,7 +56,7 @@ fn the_large_recording_has_the_same_outcomes_with_bytes() {
         let real = real.clone();
         run(move |args| {
             args.storage.l2_adapter = vec![real.clone()];
-            (args.to_s, args.pace) = (Some(3.0), pace);
+            (args.to_s, args.pace) = (Some(1.5), pace);
             args.payload = pace.map(|_| Payload::Seeded);
         })
     };
