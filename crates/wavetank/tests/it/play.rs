@@ -6,7 +6,6 @@ use wavetank::{CallReplayArgs, replay_calls};
 use wavetank_calls::{Contents, End, Manner, Pace, PlayOptions, Recording, play};
 use wavetank_model::Recorded;
 use wavetank_trace::Input;
-use wavetank_trace::calls::CallReader;
 use wavetank_trace::calls::lct::{FRAME_LIMIT, Reader};
 
 /// As it was while the recording was made.
