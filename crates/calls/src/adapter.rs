@@ -11,8 +11,7 @@ use crate::plan::{AdapterPlan, EvictionPlan, Medium, Wrapping};
 
 const GIB: f64 = (1u64 << 30) as f64;
 const PLACE: &str = "--l2-adapter";
-const HINT: &str = r#"as {"type": "mock", "max_size_gb": 1, "mock_bandwidth_gb": 10}
- or {"type": "direct", "location": "/mnt/nvme", "max_size_gb": 100}"#;
+const HINT: &str = r#"as {"type": "mock", "max_size_gb": 1} or {"type": "direct", "location": "/mnt/nvme"}"#;
 
 impl AdapterPlan {
     /// Reads a description; what is wrong is named with its field.

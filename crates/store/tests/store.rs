@@ -13,7 +13,8 @@ use wavetank_store::backends::{self, Site};
 use wavetank_store::meter::Work;
 use wavetank_store::wrappers;
 use wavetank_store::{
-    Done, Existing, KEY_BYTES_MAX, Key, Lane, Options, Outcome, Payload, Put, Store, Tier, Usage, Want,
+    Done, Existing, KEY_BYTES_MAX, Key, Lane, Options, Outcome, Payload, Put, Shared, Store, Tier, Usage,
+    Want,
 };
 
 const KIB: u64 = 1024;
@@ -79,6 +80,28 @@ fn what_falls_down_comes_back_whole() {
         let moved: u64 = kinds.iter().map(|work| lane.meter().gauge(0, *work).count).sum();
         assert_eq!(moved > 0, (promotion, write) != (Promotion::Never, WritePolicy::Around));
     }
+}
+
+/// Broken by: bytes that come in other memory than was lent, or that are not those of their owner.
+#[test]
+fn bytes_come_in_what_was_lent_and_go_from_what_is_shared() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(vec![tier(backend("direct", &place, None), None)], Rules::default()).unwrap();
+    let mut lane = store.lane(2).unwrap();
+    let bytes = 2 * MIB + 5;
+    let owned = Arc::new(made(3, bytes));
+    let payload = Payload::Shared(Shared(Arc::clone(&owned) as _));
+    lane.put(Put { key: key(1), payload, tenant: 0, existing: Existing::Keep });
+    assert!(matches!(lane.wait().unwrap().outcome, Outcome::Stored(_)));
+    assert_eq!(Arc::strong_count(&owned), 1, "its owner has it back");
+    let (other, lent) = (vec![1; 10], vec![7; bytes as usize]);
+    let address = lent.as_ptr();
+    lane.lend(other);
+    lane.lend(lent);
+    let data = get(&mut lane, 1).data.unwrap();
+    assert!(data.as_ptr() == address && data == *owned);
+    assert_eq!(lane.take_back(), [vec![1; 10]], "what did not fit was not used");
+    assert!(get(&mut lane, 1).data.unwrap() == *owned, "without one it comes all the same");
 }
 
 #[test]

@@ -26,9 +26,10 @@ const OURS: &str = "wavetank.calls";
 /// Nothing takes longer, whatever the plan says.
 const SLOWEST: Duration = Duration::from_secs(86_400);
 
-/// One tier's store.
+/// One tier's store. Dropping it removes all that was written, as far as that works.
 pub(crate) struct Depot {
-    pub(crate) store: Arc<Store>,
+    /// Until it is emptied.
+    store: Option<Arc<Store>>,
     bytes_per_second: Option<f64>,
     survives: bool,
     /// The directory that was made for it.
@@ -60,9 +61,18 @@ impl Depot {
         }
         let eviction = (eviction::policy("noop")?.build)(&Settings::default())?;
         let store = Store::open(vec![Tier { backend, capacity_bytes: None, eviction }], Rules::default())?;
-        clear(&store)?;
         let (survives, bytes_per_second) = (row.caps.survives, plan.bytes_per_second);
-        Ok(Self { store, bytes_per_second, survives, directory })
+        clear(&store)?;
+        Ok(Self { store: Some(store), bytes_per_second, survives, directory })
+    }
+
+    fn store(&self) -> &Arc<Store> {
+        self.store.as_ref().expect("it is there until it is emptied")
+    }
+
+    /// What does not work here as it should, in words.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.store().notes()
     }
 
     /// How long the tier takes for so many bytes, if it is as slow as the plan says.
@@ -75,23 +85,31 @@ impl Depot {
     /// Whether an object of `key` is there.
     #[cfg(test)]
     pub(crate) fn contains(&self, key: KeyId) -> bool {
-        self.store.contains(&name(key))
+        self.store().contains(&name(key))
     }
 
     /// Removes all that was written, once every lane is closed.
-    pub(crate) fn clean(self) -> Result<()> {
-        if !self.survives {
-            return Ok(());
-        }
-        clear(&self.store)?;
-        self.store.trim().map_err(|error| Error::usage(format!("cannot delete spare files: {error}")))?;
-        drop(self.store);
+    pub(crate) fn clean(mut self) -> Result<()> {
+        self.empty()
+    }
+
+    fn empty(&mut self) -> Result<()> {
+        let Some(store) = self.store.take().filter(|_| self.survives) else { return Ok(()) };
+        clear(&store)?;
+        store.trim().map_err(|error| Error::usage(format!("cannot delete spare files: {error}")))?;
+        drop(store);
         if let Some(directory) = &self.directory {
             dismantle(directory).map_err(|error| Error::io(directory, error))?;
             // Something else may have been put there; it stays.
             let _ = std::fs::remove_dir(directory);
         }
         Ok(())
+    }
+}
+
+impl Drop for Depot {
+    fn drop(&mut self) {
+        let _ = self.empty();
     }
 }
 
@@ -148,7 +166,7 @@ pub(crate) struct Freight {
 impl Freight {
     /// With so many pieces at the device at a time.
     pub(crate) fn new(depot: &Depot, pool: &Arc<Pool>, depth: usize) -> io::Result<Self> {
-        Ok(Self { lane: depot.store.lane(depth)?, pool: Arc::clone(pool) })
+        Ok(Self { lane: depot.store().lane(depth)?, pool: Arc::clone(pool) })
     }
 
     /// Writes objects; those that a device failed to write.

@@ -105,7 +105,7 @@ pub fn play(
     drop(listeners);
     let measured = crew.finish(plan.adapters.len());
     let wall = Nanos(begun.elapsed().as_nanos() as u64);
-    let notes = ground.depots.iter().flat_map(|depot| depot.store.notes()).collect();
+    let notes = ground.depots.iter().flat_map(Depot::notes).collect();
     let Ok(ground) = Arc::try_unwrap(ground) else { unreachable!("the threads have ended") };
     ground.depots.into_iter().try_for_each(Depot::clean)?;
     Ok((tally?, measured.report(wall, interrupted, notes)))

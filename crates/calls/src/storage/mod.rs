@@ -41,7 +41,8 @@ impl Default for StorageOptions {
     }
 }
 
-/// The storage layer. Dropping it ends what is under way; [`Storage::close`] removes what was written, too.
+/// The storage layer. Dropping it ends what is under way and removes what was written behind; so does
+/// [`Storage::close`], which says whether that worked.
 pub struct Storage {
     shared: Arc<Shared>,
     loaders: Vec<JoinHandle<()>>,

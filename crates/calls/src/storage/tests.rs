@@ -371,3 +371,24 @@ fn what_was_written_is_read_from_memory_and_from_behind() {
         storage.close().unwrap();
     }
 }
+
+/// Broken by: taking the directory for ours, or leaving ours where a second tier cannot be opened.
+#[test]
+fn what_others_have_in_a_directory_stays_and_nothing_of_ours_does() {
+    let location = tempfile::tempdir().unwrap();
+    std::fs::write(location.path().join("theirs"), "x").unwrap();
+    let mut plan = plan(&mut seeded(0, "plan"), location.path());
+    plan.adapters = vec![adapter(directory("buffered", location.path(), Vec::new()), 10)];
+    let there = || std::fs::read_dir(location.path()).unwrap().count();
+    let storage = Storage::open(&plan, &StorageOptions::default(), None).unwrap();
+    storage.finish_write(write(&storage, &[KeyId(0), KeyId(2)]));
+    storage.settle();
+    assert_eq!((there(), storage.used().1[0]), (2, 2 * LAYOUT_BYTES[0]));
+    drop(storage);
+    assert_eq!(there(), 1);
+    let none = location.path().join("theirs").join("none");
+    plan.adapters.push(adapter(directory("buffered", &none, Vec::new()), 10));
+    let refusal = Storage::open(&plan, &StorageOptions::default(), None).err().unwrap().to_string();
+    assert!(refusal.contains("wavetank.calls-1"), "{refusal}");
+    assert_eq!(there(), 1);
+}
