@@ -81,7 +81,8 @@ const QUEUE: usize = 64;
 const NAP: Duration = Duration::from_millis(20);
 
 /// Makes the calls of `recording` again, with bytes in memory and in the tiers of the plan. What is written
-/// there is removed at the end, and nothing else is touched. `also` hears of every call when it is handed out.
+/// there is removed at the end, and nothing else is touched. `also` hears of every call when it is handed
+/// out.
 pub fn play(
     recording: &Recording<'_>,
     manner: &Manner,

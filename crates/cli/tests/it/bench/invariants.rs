@@ -145,6 +145,10 @@ fn lists(report: &Value, what: &str) {
     assert!((sum - number(report, "/total_storage_io_latency")).abs() < 1e-6 * sum.max(1.0), "{what}");
 }
 
+/// The kernel counts a request again that a full queue sent back: seen once in a while on a busy machine, to
+/// the byte of one entry. So many of a megabyte may be.
+const SENT_BACK: f64 = 4.0 * (1u64 << 20) as f64;
+
 /// Bytes counted are bytes moved, within 1 % or the headers: the kernel counts for this process alone. A file
 /// system that cannot do without its cache makes a note.
 fn kernel(report: &Value, what: &str) {
@@ -157,9 +161,9 @@ fn kernel(report: &Value, what: &str) {
         let (kernel, counted) = (of(""), of("counted_"));
         let headers = number(report, &format!("/accounting/storage/{entries}")) * AROUND_AN_ENTRY;
         let is_worth_it = kernel > 0.0 && counted > WORTH_COUNTING;
-        let apart = (kernel - counted).abs();
         let allowed = STORE_BYTES + headers.max(0.01 * kernel);
-        assert!(!is_worth_it || apart <= allowed, "{what}: {way} {counted} of {kernel}");
+        let is_counted = counted - kernel <= allowed && kernel - counted <= allowed + SENT_BACK;
+        assert!(!is_worth_it || is_counted, "{what}: {way} {counted} of {kernel}");
     }
 }
 
