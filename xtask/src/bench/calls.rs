@@ -1,6 +1,8 @@
-//! `bench calls`: a recording of 25,529 storage calls, read and decoded, and what recording costs a store.
+//! `bench calls`: a recording of 25,529 storage calls, read, decoded and replayed, and what recording costs a
+//! store.
 
 mod recording;
+mod replay;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -30,12 +32,15 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
         "`target/release/wavetank trace info {whole}`: the file is read, every record decoded, its keys \
          counted, and the outcomes it implies; {bytes} bytes, {records} records. Records per second are \
          those of the time above that of a file without records (`start`). Least CPU and wall time of {} \
-         runs, the most memory.\n{REFERENCE}\n{}",
+         runs, the most memory.\n{REFERENCE}\n{}\n{}",
         options.reps,
+        replay::METHOD,
         recording::METHOD
     );
+    let replayed = replay::measure(&whole, options.reps)?;
     let cost = recording::measure(options.reps)?;
-    Ok(Page { method, table: table(records, bytes, &start, &read) + "\n" + &cost })
+    let tables = [table(records, bytes, &start, &read), replayed, cost];
+    Ok(Page { method, table: tables.join("\n") })
 }
 
 /// The recording, unpacked.
