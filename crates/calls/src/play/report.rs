@@ -12,6 +12,8 @@ pub struct PlayReport {
     pub wall_ns: u64,
     /// Whether it ended before the recording did.
     pub interrupted: bool,
+    /// From when calls were due to when they were begun; it is part of their latencies.
+    pub late: Spread,
     /// Calls, by what they are.
     pub calls: Vec<CallTimes>,
     /// Tiers behind memory.
@@ -110,6 +112,7 @@ pub(super) struct Measured {
     pub(super) loads: Vec<Gauge>,
     pub(super) stores: Vec<Gauge>,
     pub(super) wrong: u64,
+    pub(super) late: Latencies,
     /// Calls by their place.
     pub(super) each: Vec<(u64, Nanos)>,
 }
@@ -117,7 +120,14 @@ pub(super) struct Measured {
 impl Measured {
     pub(super) fn new(adapters: usize) -> Self {
         let empty = || vec![Gauge::default(); adapters];
-        Self { calls: Default::default(), loads: empty(), stores: empty(), wrong: 0, each: Vec::new() }
+        Self {
+            calls: Default::default(),
+            loads: empty(),
+            stores: empty(),
+            wrong: 0,
+            late: Latencies::default(),
+            each: Vec::new(),
+        }
     }
 
     pub(super) fn absorb(&mut self, other: Self) {
@@ -125,6 +135,7 @@ impl Measured {
         self.loads.iter_mut().zip(other.loads).for_each(|(ours, theirs)| ours.absorb(theirs));
         self.stores.iter_mut().zip(other.stores).for_each(|(ours, theirs)| ours.absorb(theirs));
         self.wrong += other.wrong;
+        self.late.absorb(other.late);
         self.each.extend(other.each);
     }
 
@@ -144,6 +155,7 @@ impl Measured {
         PlayReport {
             wall_ns: wall.0,
             interrupted,
+            late: self.late.spread(),
             calls: KINDS.iter().zip(self.calls).map(row).collect(),
             adapters: adapters.map(adapter).collect(),
             wrong: self.wrong,

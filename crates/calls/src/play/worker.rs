@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wavetank_model::{KeyId, Nanos};
 use wavetank_store::payload;
@@ -100,8 +100,11 @@ impl Worker {
                 let gauge = &mut self.measured.calls[kind as usize];
                 gauge.bytes += sum.bytes;
                 gauge.errors += sum.errors;
-                let took = Nanos(due.unwrap_or(begun).elapsed().as_nanos() as u64);
+                let worked = begun.elapsed();
+                let late = due.map_or(Duration::ZERO, |due| begun.saturating_duration_since(due));
+                let took = nanos(late + worked);
                 gauge.latencies.record(took);
+                self.measured.late.record(nanos(late));
                 if self.ground.keep == Keep::Each {
                     self.measured.each.push((number, took));
                 }
@@ -169,6 +172,10 @@ impl Worker {
     fn is_right(&self, key: KeyId, object: &Object) -> bool {
         self.ground.contents.is_right(key, object)
     }
+}
+
+fn nanos(span: Duration) -> Nanos {
+    Nanos(span.as_nanos() as u64)
 }
 
 impl Contents {

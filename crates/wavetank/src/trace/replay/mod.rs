@@ -15,7 +15,7 @@ use std::time::Instant;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wavetank_calls::{Manner, Mode, PlayReport, Tally};
-use wavetank_model::{Error, KeyTable, Result};
+use wavetank_model::{Error, KeyTable, Nanos, Result};
 use wavetank_trace::CallSurvey;
 
 use self::config::config_of;
@@ -79,6 +79,8 @@ pub struct Wall {
 }
 
 const SCHEMA_VERSION: u32 = 1;
+/// A pace is kept if half of the calls are begun within so long of it.
+const LATE: Nanos = Nanos(10_000_000);
 const SIMULATED: &str = "simulated: a prefetch takes as long as the slowest tier behind needs for what it \
                          loads, or as recorded where its end is; other calls take no time";
 
@@ -166,6 +168,7 @@ pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<C
     let against = against::all(args, &loaded, options.as_ref())?;
     let operations = operation::operations(&tally, measured.as_ref());
     let survey = &loaded.survey;
+    let warnings = [warnings(&plan, &loaded), remarks(args, &plan, measured.as_ref())].concat();
     Ok(CallReplay {
         schema_version: SCHEMA_VERSION,
         recording: args.recording.clone(),
@@ -180,7 +183,7 @@ pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<C
         measured,
         first_divergence_key: tally.first_divergence.as_ref().map(|first| named(loaded.keys(), first.key)),
         left_out: left_out(survey),
-        warnings: warnings(&plan, &loaded),
+        warnings,
         against,
         plan,
         tally,
@@ -207,6 +210,25 @@ fn left_out(survey: &CallSurvey) -> Vec<String> {
         lines.push(format!("calls that the recorder lost: {}", survey.lost));
     }
     lines
+}
+
+/// Whether a pace was not kept, and whether a comparison is what it seems.
+fn remarks(args: &CallReplayArgs, plan: &CallReplayPlan, measured: Option<&PlayReport>) -> Vec<String> {
+    let is_late = |report: &&PlayReport| Nanos(report.late.p50_ns) > LATE;
+    let open = plan.mode == Mode::Open && !args.against.is_empty();
+    let late = measured.filter(is_late).map(|report| {
+        format!(
+            "the pace was not kept: half of the calls were begun {:.1} ms late or more; more --threads, a \
+             slower --pace or --pace max",
+            Nanos(report.late.p50_ns).as_ms()
+        )
+    });
+    let alike = open.then(|| {
+        "the same calls are made on every storage, so what one does not find is not stored again as a caller \
+         would (--mode closed lets it)"
+            .to_owned()
+    });
+    late.into_iter().chain(alike).collect()
 }
 
 /// What a recording lacks, and what of it is not followed.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use wavetank_calls::{AdapterPlan, EvictionPlan, Mode};
+use wavetank_calls::{AdapterPlan, EvictionPlan, Mode, Spread};
 use wavetank_model::Nanos;
 
 use super::against::{Table, hit_rate};
@@ -132,6 +132,18 @@ impl CallReplay {
         let read = report.calls.iter().find(|calls| calls.call.ends_with("enter"));
         let read = gib(read.map_or(0, |calls| calls.bytes));
         writeln!(f, "Bytes: {seconds:.3} s of work; {read:.2} GiB read from memory")?;
+        if matches!(self.pace, CallPace::Recorded(_)) {
+            let ms = |nanos: u64| Nanos(nanos).as_ms();
+            let Spread { p50_ns, p99_ns, max_ns, .. } = report.late;
+            writeln!(
+                f,
+                "Pace: calls were begun {:.3} ms late at P50, {:.3} at P99, {:.3} at most; that is part of \
+                 their times above",
+                ms(p50_ns),
+                ms(p99_ns),
+                ms(max_ns),
+            )?;
+        }
         for (number, tier) in (1..).zip(&report.adapters) {
             for (what, moved) in [("stored", &tier.stored), ("loaded", &tier.loaded)] {
                 let ms = |nanos: u64| Nanos(nanos).as_ms();
