@@ -16,5 +16,6 @@ mod report;
 mod sandbox;
 mod trace_again;
 mod trace_info;
+mod trace_play;
 mod trace_replay;
 mod validate;

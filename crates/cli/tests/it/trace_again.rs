@@ -15,7 +15,7 @@ const CONFIG: &str = r#"{"l1_manager_config": {"eviction": {"eviction_policy": "
     "trigger_watermark": 0.5}, "memory_config": {"align_bytes": 4096, "size_in_bytes": 98304},
     "read_ttl_seconds": 300, "write_ttl_seconds": 600},
     "l2_adapter_config": {"adapters": ["<x object at 0x7>"]}}"#;
-const L2: &str = concat!(
+pub(crate) const L2: &str = concat!(
     r#"--l2-adapter {"type":"mock","max_size_gb":0.00015,"mock_bandwidth_gb":0.01,"#,
     r#""eviction":{"eviction_policy":"LRU","trigger_watermark":0.8,"eviction_ratio":0.2}}"#
 );
@@ -64,7 +64,7 @@ fn calls() -> Vec<Recorded> {
     (0..REQUESTS).flat_map(request).collect()
 }
 
-fn sandbox() -> Sandbox {
+pub(crate) fn sandbox() -> Sandbox {
     let sandbox = Sandbox::empty();
     let header = Header::storage(1_794_704_663.5, CONFIG.to_owned());
     let mut file = Recording::create(&sandbox.path("x.lct"), header, LctOptions::default()).expect("a file");
@@ -73,19 +73,19 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-fn run(sandbox: &Sandbox, line: &str, code: i32) -> String {
+pub(crate) fn run(sandbox: &Sandbox, line: &str, code: i32) -> String {
     let run = sandbox.run(&format!("trace replay {line}"));
     assert_eq!(run.code, Some(code), "{line}: {}{}", run.stdout, run.stderr);
     run.stdout
 }
 
-fn json(sandbox: &Sandbox, name: &str) -> Value {
+pub(crate) fn json(sandbox: &Sandbox, name: &str) -> Value {
     let mut report: Value = serde_json::from_str(&sandbox.read(name)).expect("JSON");
     report.as_object_mut().expect("an object").remove("wall");
     report
 }
 
-fn bytes(sandbox: &Sandbox, name: &str) -> Vec<u8> {
+pub(crate) fn bytes(sandbox: &Sandbox, name: &str) -> Vec<u8> {
     std::fs::read(sandbox.path(name)).expect("a file")
 }
 
@@ -244,7 +244,8 @@ fn what_has_no_effect_or_no_meaning_is_refused() {
     run(&sandbox, &format!("x.lct {L2} --trace-output b.lct"), 0);
     let mut said = String::new();
     for line in [
-        "x.lct --pace max",
+        "x.lct --pace max --threads 0",
+        "x.lct --pace 0x",
         "x.lct --threads 2",
         "x.lct --payload zeros",
         "x.lct --loop 0",

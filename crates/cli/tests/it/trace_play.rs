@@ -1,0 +1,81 @@
+//! `wavetank trace replay` of a recording with bytes: at a pace, on devices, ended early.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+use crate::trace_again::{L2, bytes, json, run, sandbox};
+
+/// A tier behind of the same size on a device.
+fn tier(medium: &str) -> String {
+    L2.replace(r#""type":"mock""#, medium).replace(r#""mock_bandwidth_gb":0.01,"#, "")
+}
+
+fn lines(sandbox: &Sandbox, name: &str) -> Vec<Value> {
+    sandbox.read(name).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// Broken by: a decision that depends on bytes or on the pace, a device that keeps what was written.
+#[test]
+fn bytes_change_no_outcome() {
+    let sandbox = sandbox();
+    for medium in
+        [r#""type":"memory""#, r#""type":"buffered","location":"d""#, r#""type":"direct","location":"d""#]
+    {
+        let tier = tier(medium);
+        std::fs::create_dir_all(sandbox.path("d")).expect("a directory");
+        run(&sandbox, &format!("x.lct {tier} --trace-output v.lct --jsonl-out v.jsonl --output v.json"), 0);
+        let without = json(&sandbox, "v.json");
+        assert!(without["measured"].is_null() && without["tally"]["hits_l2"].as_u64() > Some(0));
+        for flags in ["--pace max --threads 3 --payload seeded", "--pace 20x"] {
+            let files = "--trace-output p.lct --jsonl-out p.jsonl --output p.json";
+            let text = run(&sandbox, &format!("x.lct {tier} {flags} {files}"), 0);
+            let with = json(&sandbox, "p.json");
+            assert_eq!(with["tally"], without["tally"], "{medium} {flags}");
+            assert_eq!(with["measured"]["wrong"], 0);
+            assert_eq!(with["measured"]["adapters"][0]["loaded"]["objects"], with["tally"]["hits_l2"]);
+            assert!(text.contains("behind 1 loaded: "), "{text}");
+            assert_eq!(text.contains("Pace: calls were begun "), flags.contains("20x"), "{text}");
+            assert!(bytes(&sandbox, "p.lct") == bytes(&sandbox, "v.lct"), "{medium} {flags}");
+            assert_eq!(sandbox.names_in("d"), [""; 0], "what was written is removed");
+            let (p, v) = (lines(&sandbox, "p.jsonl"), lines(&sandbox, "v.jsonl"));
+            let plain = |line: &Value| (line["at_s"].clone(), line["fates"].clone(), line["surplus"].clone());
+            assert_eq!(p.iter().map(plain).collect::<Vec<_>>(), v.iter().map(plain).collect::<Vec<_>>());
+            assert!(p.iter().any(|line| line["latency_ms"].as_f64() > Some(0.0)));
+        }
+    }
+}
+
+/// Broken by: bytes that are not compared, a device whose failure ends in success.
+#[test]
+fn other_bytes_than_were_written_are_a_failure() {
+    let sandbox = sandbox();
+    let medium = r#""type":"memory","wrappers":[{"type":"fault","bit_flip":1}]"#;
+    let told = sandbox.run(&format!("trace replay x.lct {} --pace max --payload seeded", tier(medium)));
+    assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
+    assert!(
+        told.stderr.contains("error: objects that did not come as they were written: "),
+        "{}",
+        told.stderr
+    );
+}
+
+/// Broken by: a sleep that nobody ends, a partial result that is thrown away or not called one.
+#[test]
+fn it_can_be_ended_early() {
+    let sandbox = sandbox();
+    std::fs::create_dir_all(sandbox.path("d")).expect("a directory");
+    let tier = tier(r#""type":"buffered","location":"d""#);
+    let line = format!("trace replay x.lct {tier} --pace 0.1x --trace-output p.lct --output p.json");
+    let mut running = sandbox.start(&line, Stdio::null());
+    running.wait_for("something written", || !sandbox.names_in("d").is_empty());
+    running.interrupt();
+    let ended = running.finish(Duration::from_secs(20));
+    assert_eq!(ended.code, Some(130), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("It was ended before the recording was.\n"), "{}", ended.stdout);
+    assert_eq!(json(&sandbox, "p.json")["measured"]["interrupted"], true);
+    assert_eq!(sandbox.names_in("d"), [""; 0]);
+    run(&sandbox, "p.lct --strict", 0);
+}
