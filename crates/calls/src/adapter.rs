@@ -13,17 +13,20 @@ const GIB: f64 = (1u64 << 30) as f64;
 const PLACE: &str = "--l2-adapter";
 const HINT: &str = r#"as {"type": "mock", "max_size_gb": 1} or {"type": "direct", "location": "/mnt/nvme"}"#;
 
+const QUOTED: &str = "inside --against, '…' around it keeps its quotes";
+
 impl AdapterPlan {
     /// Reads a description; what is wrong is named with its field.
     pub fn typed(text: &str) -> Result<Self> {
-        let value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()).hint(HINT))?;
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| wrong(format!("no JSON: {error}")).hint(format!("{HINT}; {QUOTED}")))?;
         let Value::Object(fields) = value else { return Err(wrong("not a JSON object").hint(HINT)) };
         let mut fields = Fields { fields, path: String::new() };
         let kind = fields.text("type")?.ok_or_else(|| wrong("\"type\" is missing").hint(HINT))?;
         let capacity = fields.size("max_size_gb")?;
         let eviction = fields.object("eviction")?.map(eviction).transpose()?;
         let (medium, rate) = match kind.as_str() {
-            "mock" => (Medium::Mock, fields.number("mock_bandwidth_gb")?.filter(|rate| *rate > 0.0)),
+            "mock" => (Medium::Mock, fields.above_zero("mock_bandwidth_gb")?),
             "fs" => (backend("buffered", fields.needed("base_path")?, &mut fields)?, None),
             "resp" => (resp(&mut fields)?, None),
             other => (row(other, &mut fields)?, None),
@@ -128,6 +131,13 @@ impl Fields {
                 Some(number) => Ok(Some(number)),
                 None => Err(self.not_a(name, "a number from 0 to 1000000000")),
             },
+        }
+    }
+
+    fn above_zero(&mut self, name: &str) -> Result<Option<f64>> {
+        match self.number(name)? {
+            Some(0.0) => Err(self.not_a(name, "a number above 0")),
+            number => Ok(number),
         }
     }
 

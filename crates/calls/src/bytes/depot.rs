@@ -40,7 +40,7 @@ impl Depot {
     /// Opens the tier with this number, empty. It has a place of its own where it is, so that nothing else
     /// there is touched; what an earlier process left in that place is removed.
     pub(crate) fn open(plan: &AdapterPlan, number: usize) -> Result<Self> {
-        let place = |error: Error| error.within(format!("--l2-adapter, number {number}"));
+        let place = |error: Error| error.within(format!("--l2-adapter, number {}", number + 1));
         Self::open_here(plan, number).map_err(place)
     }
 

@@ -230,8 +230,10 @@ fn storages_side_by_side_are_separate_runs() {
     let report = json(&sandbox, "all.json");
     for (number, variant) in variants.iter().enumerate() {
         let own = if variant.contains("adapter") { "" } else { L2 };
+        // Without a tier behind memory nothing is copied to it.
+        let delay = if variant.contains("none") { "" } else { "--store-delay-ms 2" };
         let variant = variant.replace('\'', "");
-        run(&sandbox, &format!("x.lct --store-delay-ms 2 {own} {variant} --output one.json"), 0);
+        run(&sandbox, &format!("x.lct {delay} {own} {variant} --output one.json"), 0);
         let (one, against) = (json(&sandbox, "one.json"), &report["against"][number]);
         assert_eq!((&one["tally"], &one["plan"]), (&against["tally"], &against["plan"]), "{variant}");
     }
@@ -259,6 +261,15 @@ fn what_has_no_effect_or_no_meaning_is_refused() {
         "b.lct --background recorded --mode closed",
         "b.lct --background recorded --store-delay-ms 1",
         "x.lct --eviction-policy IsolatedLRU",
+        "x.lct --store-delay-ms 1",
+        "x.lct --l2-prefetch-policy retain",
+        "x.lct --l1-size-gb inf --eviction-policy arc",
+        "x.lct --l1-size-gb inf --tick-phase-s 0.5",
+        "x.lct --l1-size-gb 1e300",
+        "x.lct --l1-align-bytes 0",
+        "x.lct --l2-adapter none --l2-adapter {}",
+        "x.lct --l2-adapter {\"type\":\"mock\",\"mock_bandwidth_gb\":0}",
+        "x.lct --against --l2-adapter={type:mock}",
         "x.lct --trace-output x.lct",
         "x.lct --jsonl-out a --output a",
         "x.lct --against --to=3",

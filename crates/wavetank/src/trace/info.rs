@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use wavetank_model::{Fate, Recorded, Result};
+use wavetank_model::{Fate, Recorded, Result, StorageCall};
 use wavetank_trace::calls::CallReader;
 use wavetank_trace::calls::lct::{self, FRAME_LIMIT, Reader};
 use wavetank_trace::{CallSurvey, Input, Skipped};
@@ -43,8 +43,8 @@ pub struct TraceInfo {
     pub layouts: Vec<LayoutInfo>,
     /// Its prefetches.
     pub prefetches: PrefetchCounts,
-    /// Outcomes it does not hold but implies.
-    pub implied: Implied,
+    /// Outcomes it does not hold but implies; absent where it holds those of all its calls.
+    pub implied: Option<Implied>,
     /// Outcomes it holds: keys by what became of them.
     pub recorded: BTreeMap<&'static str, u64>,
     /// Its configuration.
@@ -108,6 +108,7 @@ pub fn trace_info(file: &str, frame_limit_bytes: Option<usize>) -> Result<TraceI
     let mut contents = Contents::default();
     let mut implied = Implied::default();
     let mut fates = [0; Fate::ALL.len()];
+    let mut unrecorded = 0u64;
     loop {
         let recorded = match reader.advance() {
             Ok(Some(recorded)) => recorded,
@@ -119,6 +120,7 @@ pub fn trace_info(file: &str, frame_limit_bytes: Option<usize>) -> Result<TraceI
         contents.see(&recorded);
         implied.see(&recorded);
         count(&recorded, &mut fates);
+        unrecorded += u64::from(lacks_outcome(&recorded));
     }
     let survey = reader.survey();
     let header = reader.header();
@@ -138,7 +140,7 @@ pub fn trace_info(file: &str, frame_limit_bytes: Option<usize>) -> Result<TraceI
         keys: contents.keys(reader.keys(), &layouts),
         layouts,
         prefetches: contents.prefetch,
-        implied,
+        implied: (unrecorded > 0 || fates == [0; Fate::ALL.len()]).then_some(implied),
         recorded: FATES.into_iter().zip(fates).filter(|(_, keys)| *keys > 0).collect(),
         config: ConfigInfo::of(&header.config_json, &header.config_digest),
         level_meta: header.level_meta.clone(),
@@ -172,6 +174,12 @@ pub(super) const FATES: [&str; Fate::ALL.len()] = [
     "hit_lower_tier",
     "failed",
 ];
+
+/// Whether what became of the keys of a call is left to be implied.
+fn lacks_outcome(recorded: &Recorded) -> bool {
+    let decides = matches!(recorded.call, StorageCall::SubmitPrefetch(_) | StorageCall::ReserveWrite { .. });
+    decides && recorded.outcome.is_none()
+}
 
 fn count(recorded: &Recorded, fates: &mut [u64; Fate::ALL.len()]) {
     for fate in recorded.outcome.iter().flatten() {

@@ -67,31 +67,41 @@ pub struct PrefetchCounts {
 #[derive(Default)]
 pub(super) struct Contents {
     cells: u64,
-    /// The layout of each key, once known.
-    layout: Vec<Option<LayoutId>>,
+    /// The layout of each key, once known, and who said so.
+    layout: Vec<Option<(LayoutId, Said)>>,
     pub(super) prefetch: PrefetchCounts,
+}
+
+/// Who said what a key's object holds; a later one knows better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Said {
+    Reader,
+    Writer,
 }
 
 impl Contents {
     pub(super) fn see(&mut self, recorded: &Recorded) {
         self.cells += recorded.call.keys().count() as u64;
         match &recorded.call {
-            StorageCall::ReserveWrite { keys, layout, .. } => self.lay_out(keys, *layout),
+            StorageCall::ReserveWrite { keys, layout, .. } => self.lay_out(keys, (*layout, Said::Writer)),
             StorageCall::SubmitPrefetch(prefetch) => {
-                prefetch.rows.iter().for_each(|row| self.lay_out(&row.keys, row.layout));
+                prefetch.rows.iter().for_each(|row| self.lay_out(&row.keys, (row.layout, Said::Reader)));
                 self.prefetch.see(prefetch);
             }
             _ => {}
         }
     }
 
-    fn lay_out(&mut self, keys: &[KeyId], layout: LayoutId) {
+    /// Who asks for an object may not know its size; who writes it does.
+    fn lay_out(&mut self, keys: &[KeyId], (layout, said): (LayoutId, Said)) {
         for key in keys {
             let at = key.0 as usize;
             if at >= self.layout.len() {
                 self.layout.resize(at + 1, None);
             }
-            self.layout[at].get_or_insert(layout);
+            if self.layout[at].is_none_or(|(_, before)| before <= said) {
+                self.layout[at] = Some((layout, said));
+            }
         }
     }
 
@@ -118,7 +128,7 @@ impl Contents {
 
     pub(super) fn layouts(&self, table: &KeyTable) -> Vec<LayoutInfo> {
         let mut keys = vec![0; table.layouts().len()];
-        self.layout.iter().flatten().for_each(|layout| keys[layout.0 as usize] += 1);
+        self.layout.iter().flatten().for_each(|(layout, _)| keys[layout.0 as usize] += 1);
         let row = |(layout, keys): (&wavetank_model::Layout, u64)| {
             let bytes = layout.bytes();
             LayoutInfo {

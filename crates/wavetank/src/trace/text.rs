@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
+use super::implied::Implied;
 use super::info::{LeftOut, Reason, TraceInfo};
 use super::keys::LayoutInfo;
 
@@ -117,37 +118,13 @@ impl TraceInfo {
     }
 
     fn outcomes(&self, sheet: &mut Sheet) {
-        let implied = &self.implied;
-        sheet.line("implied", "what callers did afterwards says what became of keys");
-        sheet.more(format_args!(
-            "asked {}: found {}, missed {}; {} more without locks, not known",
-            implied.asked,
-            implied.found,
-            implied.missed(),
-            implied.unlocked
-        ));
-        sheet.more(format_args!(
-            "read {}, released {}, of them {} unread in {} calls",
-            implied.read, implied.released, implied.released_unread, implied.releases_unread
-        ));
-        sheet.more(format_args!(
-            "reserved {}: stored {}, refused {}",
-            implied.reserved,
-            implied.stored,
-            implied.refused()
-        ));
-        let strays = [
-            (implied.released_unasked, "released without a prefetch"),
-            (implied.stored_unreserved, "finished without a reservation"),
-        ];
-        for (keys, what) in strays.into_iter().filter(|(keys, _)| *keys > 0) {
-            sheet.more(format_args!("{keys} {what}"));
+        if let Some(implied) = &self.implied {
+            implied_lines(implied, sheet);
         }
         if !self.recorded.is_empty() {
             sheet.line("recorded", listed(&self.recorded, |fate, keys| format!("{fate} {keys}")));
         }
     }
-
     fn config(&self, sheet: &mut Sheet) {
         let config = &self.config;
         match config.digest_is_right {
@@ -207,4 +184,32 @@ fn described(layout: &LayoutInfo) -> String {
 
 fn listed<K, V>(counts: &BTreeMap<K, V>, said: impl Fn(&K, &V) -> String) -> String {
     counts.iter().map(|(name, value)| said(name, value)).collect::<Vec<_>>().join(", ")
+}
+
+fn implied_lines(implied: &Implied, sheet: &mut Sheet) {
+    sheet.line("implied", "what callers did afterwards says what became of keys");
+    sheet.more(format_args!(
+        "asked {}: found {}, missed {}; {} more without locks, not known",
+        implied.asked,
+        implied.found,
+        implied.missed(),
+        implied.unlocked
+    ));
+    sheet.more(format_args!(
+        "read {}, released {}, of them {} unread in {} calls",
+        implied.read, implied.released, implied.released_unread, implied.releases_unread
+    ));
+    sheet.more(format_args!(
+        "reserved {}: stored {}, refused {}",
+        implied.reserved,
+        implied.stored,
+        implied.refused()
+    ));
+    let strays = [
+        (implied.released_unasked, "released without a prefetch"),
+        (implied.stored_unreserved, "finished without a reservation"),
+    ];
+    for (keys, what) in strays.into_iter().filter(|(keys, _)| *keys > 0) {
+        sheet.more(format_args!("{keys} {what}"));
+    }
 }

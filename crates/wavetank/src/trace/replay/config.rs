@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use wavetank_calls::{EvictionPlan, LoadPolicy, Plan, StorePolicy};
 use wavetank_trace::calls::lct::{self, canonical_digest, differences};
 
+use super::plan::is_of_bench;
+
 /// How the configuration of a replay stands to that of its recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConfigCheck {
@@ -13,6 +15,8 @@ pub struct ConfigCheck {
     pub recorded_digest: Option<String>,
     /// Ours of what is replayed on.
     pub digest: String,
+    /// Whether it is of a benchmark, whose tiers are taken as one without limits: nothing is compared.
+    pub of_bench: bool,
     /// Whether every field that we have is as recorded.
     pub matches: bool,
     /// Those that are not.
@@ -95,9 +99,12 @@ pub(super) fn unlike(recorded: &Value, ours: &Value) -> Vec<ConfigDifference> {
 impl ConfigCheck {
     pub(super) fn of(recorded: &str, ours: &Value) -> Self {
         let recorded = lct::canonical(recorded);
-        let differences = recorded.as_ref().map_or(Vec::new(), |recorded| unlike(recorded, ours));
+        let of_bench = recorded.as_ref().is_some_and(is_of_bench);
+        let compared = recorded.as_ref().filter(|_| !of_bench);
+        let differences = compared.map_or(Vec::new(), |recorded| unlike(recorded, ours));
         Self {
-            matches: recorded.is_some() && differences.is_empty(),
+            of_bench,
+            matches: compared.is_some() && differences.is_empty(),
             recorded_digest: recorded.as_ref().map(canonical_digest),
             digest: canonical_digest(ours),
             differences,

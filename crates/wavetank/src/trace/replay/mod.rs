@@ -79,6 +79,8 @@ pub struct Wall {
 }
 
 const SCHEMA_VERSION: u32 = 1;
+/// An eviction loop looks a second after the first call, unless more is known.
+const SECOND: Nanos = Nanos(1_000_000_000);
 /// A pace is kept if half of the calls are begun within so long of it.
 const LATE: Nanos = Nanos(10_000_000);
 const SIMULATED: &str = "simulated: a prefetch takes as long as the slowest tier behind needs for what it \
@@ -157,6 +159,7 @@ pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<C
     let options = bytes::options(args)?.map(|options| outputs.shape(options));
     let loaded = Loaded::read(&args.recording)?;
     let plan = CallReplayPlan::of(args, &loaded.config, &loaded.known)?;
+    plan::check_effects(&args.storage, &plan)?;
     if outputs.recording.is_some() && plan.mode == Mode::Pinned {
         return Err(Error::usage("what --mode pinned puts right is nothing that a recording can hold")
             .at("--trace-output")
@@ -250,7 +253,7 @@ fn warnings(plan: &CallReplayPlan, loaded: &Loaded) -> Vec<String> {
                  {given} given (--l2-adapter)"
             )
         }),
-        guessed.then(|| {
+        (guessed && known.last.since(known.first) >= SECOND).then(|| {
             "the recording does not hold when eviction loops looked: a second apart is assumed (--ticks), \
              and what then differs grows"
                 .to_owned()

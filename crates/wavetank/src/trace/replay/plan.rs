@@ -34,6 +34,8 @@ const GIB: f64 = (1u64 << 30) as f64;
 /// What the reference has where nothing is said (spec/storage-trace.md 6).
 const EVICTION: [&str; 3] = ["--eviction-policy", "--eviction-trigger-watermark", "--eviction-ratio"];
 const ALIGN: u64 = 4096;
+/// No machine has more; what is larger is a slip.
+const MOST_GIB: f64 = 1e9;
 const WRITE_TTL: f64 = 600.0;
 const READ_TTL: f64 = 300.0;
 const TICK: Nanos = Nanos(1_000_000_000);
@@ -66,10 +68,44 @@ impl CallReplayPlan {
     }
 }
 
+/// Refuses flags that have no effect on `plan`.
+pub(super) fn check_effects(typed: &StorageArgs, plan: &CallReplayPlan) -> Result<()> {
+    let StorageArgs { store_delay_ms, l2_store_policy, l2_prefetch_policy, .. } = typed;
+    let behind = [
+        ("--store-delay-ms", store_delay_ms.is_some()),
+        ("--l2-store-policy", l2_store_policy.is_some()),
+        ("--l2-prefetch-policy", l2_prefetch_policy.is_some()),
+    ];
+    let evicting = [
+        (EVICTION[0], typed.eviction_policy.is_some()),
+        (EVICTION[1], typed.eviction_trigger_watermark.is_some()),
+        (EVICTION[2], typed.eviction_ratio.is_some()),
+    ];
+    let ticking = [("--ticks and --tick-*", typed.has_ticks())];
+    let storage = &plan.storage;
+    let is_limited = storage.l1.capacity_bytes.is_some();
+    let evicts_behind =
+        storage.adapters.iter().any(|tier| tier.eviction.is_some() && tier.capacity_bytes.is_some());
+    let refused = |flags: &[(&str, bool)], what: &str, hint: &str| {
+        let flag = flags.iter().find(|(_, typed)| *typed);
+        flag.map_or(Ok(()), |(flag, _)| Err(Error::usage(what).at((*flag).to_owned()).hint(hint)))
+    };
+    if storage.adapters.is_empty() {
+        refused(&behind, "there is no tier behind memory", "--l2-adapter gives one")?;
+    }
+    if !is_limited {
+        refused(&evicting, "memory without a limit evicts nothing", "--l1-size-gb gives one")?;
+        if !evicts_behind {
+            refused(&ticking, "no tier has a limit, so none evicts", "--l1-size-gb gives one")?;
+        }
+    }
+    Ok(())
+}
+
 /// Memory, what is behind it, and what happens between them; the adapters also as they were typed.
 fn tiers(args: &StorageArgs, config: &Value, known: &Known) -> Result<(Plan, Vec<Value>)> {
     let l1 = l1(args, config)?;
-    let texts = adapter_texts(args, config);
+    let texts = adapter_texts(args, config)?;
     let adapters = texts.iter().map(|text| AdapterPlan::typed(text)).collect::<Result<Vec<_>>>()?;
     let policies = adapters.iter().filter_map(|adapter| adapter.eviction.as_ref()).chain([&l1.eviction]);
     if policies.into_iter().any(|eviction| eviction.policy == "isolated_lru") {
@@ -79,8 +115,8 @@ fn tiers(args: &StorageArgs, config: &Value, known: &Known) -> Result<(Plan, Vec
     }
     let recorded = |name: &str| config[name].clone();
     let usual = config["store_delay_ms"].as_f64().or(known.copy_takes.map(Nanos::as_ms));
-    let delay = args.store_delay_ms.or(usual.filter(|_| !adapters.is_empty())).unwrap_or(0.0);
-    let delay = within("--store-delay-ms", delay, 0.0, 3.6e6)?;
+    let delay = within("--store-delay-ms", args.store_delay_ms.or(usual).unwrap_or(0.0), 0.0, 3.6e6)?;
+    let delay = if adapters.is_empty() { 0.0 } else { delay };
     let plan = Plan {
         l1,
         adapters,
@@ -99,15 +135,19 @@ fn tiers(args: &StorageArgs, config: &Value, known: &Known) -> Result<(Plan, Vec
 }
 
 /// Those typed, else those recorded, as far as the recording has more of them than an address.
-fn adapter_texts(args: &StorageArgs, config: &Value) -> Vec<String> {
+fn adapter_texts(args: &StorageArgs, config: &Value) -> Result<Vec<String>> {
     if args.l2_adapter.iter().any(|text| text == "none") {
-        return Vec::new();
+        return match args.l2_adapter.len() {
+            1 => Ok(Vec::new()),
+            _ => Err(Error::usage("none is no tier, and others are given").at("--l2-adapter")),
+        };
     }
     if !args.l2_adapter.is_empty() || is_of_bench(config) {
-        return args.l2_adapter.clone();
+        return Ok(args.l2_adapter.clone());
     }
     let recorded = config["l2_adapter_config"]["adapters"].as_array();
-    recorded.into_iter().flatten().filter(|value| value.is_object()).map(Value::to_string).collect()
+    let known = recorded.into_iter().flatten().filter(|value| value.is_object());
+    Ok(known.map(Value::to_string).collect())
 }
 
 fn scope(args: &CallReplayArgs, known: &Known, mode: Mode) -> Result<Scope> {
@@ -206,15 +246,19 @@ fn l1(args: &StorageArgs, recorded: &Value) -> Result<L1Plan> {
     };
     Ok(L1Plan {
         capacity_bytes: memory(args, recorded)?,
-        align_bytes: args
-            .l1_align_bytes
-            .or_else(|| number("/memory_config/align_bytes").map(|bytes| bytes as u64))
-            .unwrap_or(ALIGN)
-            .max(1),
+        align_bytes: align(args.l1_align_bytes, number("/memory_config/align_bytes"))?,
         write_ttl: ttl("--l1-write-ttl-seconds", args.l1_write_ttl_seconds, "/write_ttl_seconds", WRITE_TTL)?,
         read_ttl: ttl("--l1-read-ttl-seconds", args.l1_read_ttl_seconds, "/read_ttl_seconds", READ_TTL)?,
         eviction: EvictionPlan::typed(policy.as_deref().unwrap_or("LRU"), watermark, ratio, EVICTION)?,
     })
+}
+
+fn align(typed: Option<u64>, recorded: Option<f64>) -> Result<u64> {
+    match typed {
+        Some(0) => Err(Error::usage("must be 1 or more, not 0").at("--l1-align-bytes")),
+        Some(bytes) => Ok(bytes),
+        None => Ok(recorded.map_or(ALIGN, |bytes| (bytes as u64).max(1))),
+    }
 }
 
 /// Whether a benchmark's store was recorded: its tiers make room when it is needed, and what then leaves the
@@ -234,8 +278,11 @@ fn memory(args: &StorageArgs, config: &Value) -> Result<Option<u64>> {
             .at("--l1-size-gb")
             .hint("give it, in GiB; inf is no limit")
     })?;
-    if bytes.is_nan() || bytes < 0.0 {
-        return Err(Error::usage(format!("must be 0 or more, not {bytes}")).at("--l1-size-gb"));
+    let is_size = |size: &f64| (0.0..=MOST_GIB).contains(size) || *size == f64::INFINITY;
+    let given = args.l1_size_gb.unwrap_or(bytes / GIB);
+    if !is_size(&given) {
+        let wrong = format!("must be from 0 to {MOST_GIB}, or inf, not {given}");
+        return Err(Error::usage(wrong).at("--l1-size-gb"));
     }
     Ok(bytes.is_finite().then_some(bytes as u64))
 }

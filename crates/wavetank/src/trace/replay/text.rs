@@ -67,6 +67,9 @@ impl CallReplay {
         if config.recorded_digest.is_none() {
             return writeln!(f, "Configuration: {digest}, none is recorded");
         }
+        if config.of_bench {
+            return writeln!(f, "Configuration: {digest}, of a benchmark: its tiers are taken as one");
+        }
         if config.matches {
             return writeln!(f, "Configuration: {digest}, as recorded");
         }
