@@ -12,7 +12,7 @@ impl StorageSummary {
     pub fn warnings(&self) -> Vec<String> {
         let drift = self.drift().map(|drift| drift.sentence());
         let failures = sum(self.tiers.iter().map(|tier| tier.failures));
-        let failed = (failures > 0).then(|| format!("devices failed {failures} times; see tiers[].failures"));
+        let failed = (failures > 0).then(|| format!("failures of devices: {failures}; see tiers[].failures"));
         let nothing = (self.requests.completed() == 0)
             .then(|| "no request ended inside the window: let it run longer, or ask for less".to_owned());
         nothing.into_iter().chain(failed).chain(self.measures_memory()).chain(drift).collect()

@@ -13,6 +13,7 @@ use wavetank_trace::Input;
 use wavetank_trace::calls::{self, Call, Operation, TierCall};
 
 use super::plan::BenchPlan;
+use super::run::LEFT_BEHIND;
 
 /// Which log, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,8 +50,9 @@ pub fn play_log(plan: &BenchPlan, args: &PlayArgs, stop: &AtomicBool) -> Result<
     let played = wavetank_bench::play(&run, &mut steps, args.pace, stop);
     drop(steps);
     let cleaned = wavetank_bench::clean(&run);
-    let played = played?;
-    cleaned?;
+    let mut played = played?;
+    // What was measured stands, whatever is left behind.
+    played.notes.extend(cleaned.err().map(|error| format!("{LEFT_BEHIND}: {error}")));
     let counts = played.counts;
     if counts.hits + counts.misses + counts.written + counts.deleted + counts.absent == 0
         && !played.interrupted

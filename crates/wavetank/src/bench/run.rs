@@ -122,7 +122,7 @@ impl Trials {
 }
 
 /// What is said when entries could not be removed.
-const LEFT_BEHIND: &str = "entries may be left in the cache directory, it could not be cleaned";
+pub(super) const LEFT_BEHIND: &str = "entries may be left in the cache directory, it could not be cleaned";
 
 /// Runs `plan` and writes `files` meanwhile. Nothing of ours stays in the cache directory, also after an
 /// error, unless the plan says so; where that fails, the report stands and says it.
