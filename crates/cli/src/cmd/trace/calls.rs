@@ -193,11 +193,14 @@ pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
     if replayed.is_interrupted() {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    if replayed.broken() > 0 {
-        output::complain(&format!(
-            "error: objects that did not come as they were written: {}",
-            replayed.broken()
-        ));
+    let (broken, unstored) = (replayed.broken(), replayed.unstored());
+    if broken > 0 {
+        output::complain(&format!("error: objects that did not come as they were written: {broken}"));
+    }
+    if unstored > 0 {
+        output::complain(&format!("error: objects that a device failed to store: {unstored}"));
+    }
+    if broken + unstored > 0 {
         return Ok(ExitCode::FAILURE);
     }
     let complaint = if !replayed.is_faithful() {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use wavetank_calls::{AdapterPlan, EvictionPlan, Mode, Spread};
+use wavetank_calls::{AdapterPlan, AdapterTimes, EvictionPlan, Mode, Moved, Spread};
 use wavetank_model::Nanos;
 
 use super::against::{Table, hit_rate};
@@ -161,6 +161,17 @@ impl CallReplay {
                 )?;
             }
         }
+        let failed = |moved: fn(&AdapterTimes) -> &Moved| {
+            report.adapters.iter().map(|tier| moved(tier).errors).sum::<u64>()
+        };
+        let (unstored, unloaded) = (failed(|tier| &tier.stored), failed(|tier| &tier.loaded));
+        if unstored + unloaded > 0 {
+            writeln!(
+                f,
+                "Devices failed to store {unstored} objects and to load {unloaded}: the tiers above are as \
+                 it was decided"
+            )?;
+        }
         if report.wrong > 0 {
             writeln!(f, "Objects with other bytes than were written: {}", report.wrong)?;
         }
@@ -172,9 +183,14 @@ impl CallReplay {
 
     fn keys(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let tally = &self.tally;
+        let tiers = self.measured.iter().flat_map(|report| &report.adapters);
+        let unloaded = match tiers.map(|tier| tier.loaded.errors).sum::<u64>() {
+            0 => String::new(),
+            failed => format!("; of these {failed} did not come from the device"),
+        };
         writeln!(
             f,
-            "Prefetched keys: {} of {} found ({:.2} %), {} not, {} for want of memory",
+            "Prefetched keys: {} of {} found ({:.2} %), {} not, {} for want of memory{unloaded}",
             tally.hits_l1 + tally.hits_l2,
             tally.asked,
             100.0 * hit_rate(tally),
