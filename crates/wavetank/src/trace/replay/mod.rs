@@ -120,6 +120,11 @@ impl CallReplay {
         self.tally.is_faithful()
     }
 
+    /// Whether any outcome was known to be compared with.
+    pub fn is_compared(&self) -> bool {
+        self.tally.compared() > 0
+    }
+
     /// Whether every record could be read.
     pub fn is_whole(&self) -> bool {
         self.left_out.is_empty()

@@ -220,15 +220,21 @@ impl CallReplay {
         let tally = &self.tally;
         writeln!(
             f,
-            "Other than recorded: {} of {} prefetches, {} reservations, {} other calls; {} keys by their \
-             tier; {} passes",
+            "Other than recorded: {} of {} prefetches compared, {} of {} reservations, {} of {} other calls; \
+             {} keys by their tier; {} passes",
             tally.prefetches_that_differ,
-            tally.prefetches,
+            tally.prefetches_compared,
             tally.writes_that_differ,
+            tally.writes_compared,
             tally.others_that_differ,
+            tally.others_compared,
             tally.tiers_that_differ,
             tally.passes_that_differ,
         )?;
+        let unknown = tally.prefetches - tally.prefetches_compared;
+        if unknown > 0 {
+            writeln!(f, "Not compared: {unknown} prefetches, as nothing says what they found then")?;
+        }
         if self.plan.mode == Mode::Pinned {
             writeln!(f, "Put right: {} put in, {} taken out", tally.forced_in, tally.forced_out)?;
         }
