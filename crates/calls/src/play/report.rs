@@ -32,6 +32,8 @@ pub struct PlayReport {
 pub struct CallTimes {
     /// What they are.
     pub call: &'static str,
+    /// How many of them lacked bytes because a device had failed.
+    pub failed: u64,
     /// Objects whose bytes were not there because a device had failed.
     pub errors: u64,
     /// Bytes that were written, loaded or read.
@@ -86,6 +88,8 @@ pub(super) const KINDS: [(Kind, &str); 6] = [
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gauge {
     pub(super) objects: u64,
+    /// Calls with errors.
+    pub(super) failed: u64,
     pub(super) errors: u64,
     pub(super) bytes: u64,
     pub(super) latencies: Latencies,
@@ -94,13 +98,14 @@ pub(super) struct Gauge {
 impl Gauge {
     fn absorb(&mut self, other: Self) {
         self.objects += other.objects;
+        self.failed += other.failed;
         self.errors += other.errors;
         self.bytes += other.bytes;
         self.latencies.absorb(other.latencies);
     }
 
     fn moved(self) -> Moved {
-        let Self { objects, errors, bytes, latencies } = self;
+        let Self { objects, errors, bytes, latencies, .. } = self;
         Moved { objects, errors, bytes, latency: latencies.spread() }
     }
 }
@@ -143,6 +148,7 @@ impl Measured {
         self.each.sort_unstable_by_key(|(number, _)| *number);
         let row = |((_, call), gauge): (&(Kind, &'static str), Gauge)| CallTimes {
             call,
+            failed: gauge.failed,
             errors: gauge.errors,
             bytes: gauge.bytes,
             latency: gauge.latencies.spread(),

@@ -100,6 +100,7 @@ impl Worker {
                 let gauge = &mut self.measured.calls[kind as usize];
                 gauge.bytes += sum.bytes;
                 gauge.errors += sum.errors;
+                gauge.failed += u64::from(sum.errors > 0);
                 let worked = begun.elapsed();
                 let late = due.map_or(Duration::ZERO, |due| begun.saturating_duration_since(due));
                 let took = nanos(late + worked);
@@ -298,7 +299,7 @@ impl Porter {
         let failed = self.freight.put(&batch);
         let ends = (begun + self.ground.depots[self.adapter].takes(bytes)).max(Instant::now());
         self.last = self.last.max(ends);
-        let Gauge { objects: stored, errors, bytes: moved, latencies } =
+        let Gauge { objects: stored, errors, bytes: moved, latencies, .. } =
             &mut self.measured.stores[self.adapter];
         latencies.record(Nanos((ends - begun).as_nanos() as u64));
         for Storing { key, arrival, .. } in objects {

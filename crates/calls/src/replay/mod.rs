@@ -12,6 +12,8 @@ mod listen;
 mod pinned;
 mod record;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod told;
 
 use serde::{Deserialize, Serialize};
@@ -353,18 +355,21 @@ impl Player<'_> {
         let Some(expected) = expected.as_ref().filter(|_| self.turn.round == 0) else { return };
         let mut got = self.found(&recorded.call);
         got.sort_unstable();
-        if got[..] == expected[..] {
+        let differs = got[..] != expected[..];
+        let tally = &mut self.tally;
+        let (compared, different) = if what == "prefetch" {
+            (&mut tally.prefetches_compared, &mut tally.prefetches_that_differ)
+        } else {
+            (&mut tally.writes_compared, &mut tally.writes_that_differ)
+        };
+        *compared += 1;
+        *different += u64::from(differs);
+        if !differs {
             let outcome = self.expect.outcome(recorded).unwrap_or_default().iter();
             let moved = outcome.zip(&self.fates).filter(|(then, now)| is_found(then) && then != now);
             self.tally.tiers_that_differ += moved.count() as u64;
             return;
         }
-        let differs = if what == "prefetch" {
-            &mut self.tally.prefetches_that_differ
-        } else {
-            &mut self.tally.writes_that_differ
-        };
-        *differs += 1;
         let odd = got.iter().find(|key| expected.binary_search(key).is_err());
         let odd = odd.or_else(|| expected.iter().find(|key| got.binary_search(key).is_err()));
         let odd = odd.copied();
@@ -377,6 +382,7 @@ impl Player<'_> {
         if self.turn.round > 0 || (then.is_none() && !self.expect.implies()) {
             return;
         }
+        self.tally.others_compared += 1;
         let at = |fates: &[Fate], at: usize| fates.get(at).copied().unwrap_or(Fate::Done);
         let expected = |place: usize| then.map_or(Fate::Done, |then| at(then, place));
         let odd = (0..self.fates.len()).find(|&place| self.fates[place] != expected(place));

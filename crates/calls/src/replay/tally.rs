@@ -55,10 +55,16 @@ pub struct Tally {
     pub refused_no_memory: u64,
     /// Keys whose lock had been held for too long.
     pub expired: u64,
+    /// Prefetches of which it is known what they should find.
+    pub prefetches_compared: u64,
     /// Prefetches whose hits are not as recorded.
     pub prefetches_that_differ: u64,
+    /// Reservations of which it is known what they should be granted.
+    pub writes_compared: u64,
     /// Reservations whose grants are not as recorded.
     pub writes_that_differ: u64,
+    /// Reads, releases and ends of writes that were compared.
+    pub others_compared: u64,
     /// Reads, releases and ends of writes whose outcome is not as recorded; where none is recorded, that not
     /// all of their keys were done.
     pub others_that_differ: u64,
@@ -142,6 +148,11 @@ impl Tally {
     /// Whether every outcome that is known was met.
     pub fn is_faithful(&self) -> bool {
         self.first_divergence.is_none() && self.tiers_that_differ == 0 && self.passes_that_differ == 0
+    }
+
+    /// Calls whose outcome was compared.
+    pub fn compared(&self) -> u64 {
+        self.prefetches_compared + self.writes_compared + self.others_compared
     }
 
     /// Counts keys whose lock had been held for too long.

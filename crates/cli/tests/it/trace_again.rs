@@ -176,14 +176,22 @@ fn parts_and_rounds_are_counted() {
     assert!(evicted(&rest) > 0 && whole["hits_l2"].as_u64() > Some(0));
 }
 
-/// Broken by: an expectation that is not switched off, or one that is made up.
+/// Broken by: an expectation that is not switched off, one that is made up, or calls without one that count
+/// as met.
 #[test]
 fn outcomes_are_compared_with_what_was_asked_for() {
     let sandbox = sandbox();
     run(&sandbox, &format!("x.lct {L2} --strict"), 1);
     run(&sandbox, &format!("x.lct {L2} --expect implied --strict"), 1);
-    run(&sandbox, &format!("x.lct {L2} --expect recorded --strict"), 0);
-    run(&sandbox, &format!("x.lct {L2} --expect none --strict"), 0);
+    let unknown = run(&sandbox, &format!("x.lct {L2} --expect recorded"), 0);
+    assert!(unknown.contains("Other than recorded: 0 of 0 prefetches compared"), "{unknown}");
+    assert!(unknown.contains("Not compared: 60 prefetches"), "{unknown}");
+    // Nothing is compared, so nothing was met.
+    for flags in ["--expect recorded", "--loop 2 --from 5.9065", "--expect none", "--mode closed"] {
+        run(&sandbox, &format!("x.lct {L2} {flags} --strict"), 2);
+    }
+    let twice = run(&sandbox, &format!("x.lct {L2} --loop 2"), 0);
+    assert!(twice.contains(" of 60 prefetches compared") && twice.contains("Not compared: 60"), "{twice}");
     run(&sandbox, &format!("x.lct {L2} --trace-output b.lct"), 0);
     run(&sandbox, "b.lct --expect recorded --strict", 0);
     run(&sandbox, "b.lct --expect implied --strict", 1);

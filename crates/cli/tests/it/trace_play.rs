@@ -62,6 +62,37 @@ fn other_bytes_than_were_written_are_a_failure() {
     );
 }
 
+/// Broken by: stores or loads that a device failed and no count, no line or no exit code tells.
+#[test]
+fn what_a_device_fails_is_told() {
+    let sandbox = sandbox();
+    for (fault, complaint) in [
+        ("write_error", "error: objects that a device failed to store: "),
+        ("read_error", "error: objects that did not come as they were written: "),
+    ] {
+        std::fs::create_dir_all(sandbox.path("d")).expect("a directory");
+        let medium =
+            format!(r#""type":"buffered","location":"d","wrappers":[{{"type":"fault","{fault}":1}}]"#);
+        let line = format!("trace replay x.lct {} --pace max --output f.json", tier(&medium));
+        let told = sandbox.run(&line);
+        assert_eq!(told.code, Some(1), "{fault}: {}{}", told.stdout, told.stderr);
+        assert!(told.stderr.contains(complaint), "{fault}: {}", told.stderr);
+        let report = json(&sandbox, "f.json");
+        let moved = |way: &str| report["measured"]["adapters"][0][way]["errors"].as_u64().expect("a count");
+        let (unstored, unloaded) = (moved("stored"), moved("loaded"));
+        assert_eq!(unstored > 0, fault == "write_error", "{fault}");
+        assert!(unloaded > 0, "{fault}");
+        let line = format!("Devices failed to store {unstored} objects and to load {unloaded}: ");
+        assert!(told.stdout.contains(&line), "{}", told.stdout);
+        let line = format!("; of these {unloaded} did not come from the device\n");
+        assert!(told.stdout.contains(&line), "{}", told.stdout);
+        // The same calls without bytes fail less.
+        run(&sandbox, &format!("x.lct {L2} --output v.json"), 0);
+        let failed = |report: &Value| report["failed"].as_u64().expect("a count");
+        assert!(failed(&report) > failed(&json(&sandbox, "v.json")), "{}", told.stdout);
+    }
+}
+
 /// Broken by: a sleep that nobody ends, a partial result that is thrown away or not called one.
 #[test]
 fn it_can_be_ended_early() {

@@ -168,6 +168,7 @@ pub(super) struct Calls<'a> {
 }
 
 pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
+    can_be_strict(&flags)?;
     let files = Files::of(calls, &flags)?;
     let CallFlags { strict, verbose, quiet, .. } = flags;
     let args = CallReplayArgs {
@@ -193,17 +194,24 @@ pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
     if replayed.is_interrupted() {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    if replayed.broken() > 0 {
-        output::complain(&format!(
-            "error: objects that did not come as they were written: {}",
-            replayed.broken()
-        ));
+    let (broken, unstored) = (replayed.broken(), replayed.unstored());
+    if broken > 0 {
+        output::complain(&format!("error: objects that did not come as they were written: {broken}"));
+    }
+    if unstored > 0 {
+        output::complain(&format!("error: objects that a device failed to store: {unstored}"));
+    }
+    if broken + unstored > 0 {
         return Ok(ExitCode::FAILURE);
     }
     let complaint = if !replayed.is_faithful() {
         "an outcome is other than recorded, and --strict was asked for"
     } else if !replayed.is_whole() {
         "not all of the recording could be read, and --strict was asked for"
+    } else if strict && !replayed.is_compared() {
+        return Err(Error::usage("no outcome was compared: none is known of the calls that were counted")
+            .at("--strict")
+            .hint("--expect auto compares with what later calls imply; only the first round is compared"));
     } else {
         return Ok(ExitCode::SUCCESS);
     };
@@ -212,6 +220,21 @@ pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
     }
     output::complain(complaint);
     Ok(ExitCode::FAILURE)
+}
+
+/// Whether outcomes are compared at all.
+fn can_be_strict(flags: &CallFlags) -> Result<()> {
+    let nothing = |what: &str, at: &str| {
+        Err(Error::usage(format!("{what}: --strict has nothing to go by")).at(at.to_owned()))
+    };
+    match (flags.expect, flags.storage.mode) {
+        _ if !flags.strict => Ok(()),
+        (Some(Expect::None), _) => nothing("nothing is compared", "--expect none"),
+        (_, Some(CallMode::Closed)) => {
+            nothing("callers that decide again have no recorded outcome to meet", "--mode closed")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// One --against.

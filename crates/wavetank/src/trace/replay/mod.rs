@@ -102,6 +102,12 @@ impl CallReplay {
         calls.sum::<u64>() + self.reports().map(|report| report.wrong).sum::<u64>()
     }
 
+    /// Objects that a device failed to store.
+    pub fn unstored(&self) -> u64 {
+        let tiers = self.reports().flat_map(|report| &report.adapters);
+        tiers.map(|tier| tier.stored.errors).sum()
+    }
+
     fn reports(&self) -> impl Iterator<Item = &PlayReport> {
         self.measured.iter().chain(self.against.iter().filter_map(|against| against.measured.as_ref()))
     }
@@ -114,6 +120,11 @@ impl CallReplay {
     /// Whether every outcome that is known was met.
     pub fn is_faithful(&self) -> bool {
         self.tally.is_faithful()
+    }
+
+    /// Whether any outcome was known to be compared with.
+    pub fn is_compared(&self) -> bool {
+        self.tally.compared() > 0
     }
 
     /// Whether every record could be read.

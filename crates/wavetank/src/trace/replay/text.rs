@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use wavetank_calls::{AdapterPlan, EvictionPlan, Mode, Spread};
+use wavetank_calls::{AdapterPlan, AdapterTimes, EvictionPlan, Mode, Moved, Spread};
 use wavetank_model::Nanos;
 
 use super::against::{Table, hit_rate};
@@ -164,6 +164,17 @@ impl CallReplay {
                 )?;
             }
         }
+        let failed = |moved: fn(&AdapterTimes) -> &Moved| {
+            report.adapters.iter().map(|tier| moved(tier).errors).sum::<u64>()
+        };
+        let (unstored, unloaded) = (failed(|tier| &tier.stored), failed(|tier| &tier.loaded));
+        if unstored + unloaded > 0 {
+            writeln!(
+                f,
+                "Devices failed to store {unstored} objects and to load {unloaded}: the tiers above are as \
+                 it was decided"
+            )?;
+        }
         if report.wrong > 0 {
             writeln!(f, "Objects with other bytes than were written: {}", report.wrong)?;
         }
@@ -175,9 +186,14 @@ impl CallReplay {
 
     fn keys(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let tally = &self.tally;
+        let tiers = self.measured.iter().flat_map(|report| &report.adapters);
+        let unloaded = match tiers.map(|tier| tier.loaded.errors).sum::<u64>() {
+            0 => String::new(),
+            failed => format!("; of these {failed} did not come from the device"),
+        };
         writeln!(
             f,
-            "Prefetched keys: {} of {} found ({:.2} %), {} not, {} for want of memory",
+            "Prefetched keys: {} of {} found ({:.2} %), {} not, {} for want of memory{unloaded}",
             tally.hits_l1 + tally.hits_l2,
             tally.asked,
             100.0 * hit_rate(tally),
@@ -207,15 +223,21 @@ impl CallReplay {
         let tally = &self.tally;
         writeln!(
             f,
-            "Other than recorded: {} of {} prefetches, {} reservations, {} other calls; {} keys by their \
-             tier; {} passes",
+            "Other than recorded: {} of {} prefetches compared, {} of {} reservations, {} of {} other calls; \
+             {} keys by their tier; {} passes",
             tally.prefetches_that_differ,
-            tally.prefetches,
+            tally.prefetches_compared,
             tally.writes_that_differ,
+            tally.writes_compared,
             tally.others_that_differ,
+            tally.others_compared,
             tally.tiers_that_differ,
             tally.passes_that_differ,
         )?;
+        let unknown = tally.prefetches - tally.prefetches_compared;
+        if unknown > 0 {
+            writeln!(f, "Not compared: {unknown} prefetches, as nothing says what they found then")?;
+        }
         if self.plan.mode == Mode::Pinned {
             writeln!(f, "Put right: {} put in, {} taken out", tally.forced_in, tally.forced_out)?;
         }
