@@ -29,7 +29,7 @@ pub use play::{AdapterTimes, CallTimes, Contents, Keep, Moved, Pace, PlayOptions
 pub use prefetch::Fetching;
 pub use replay::{
     Act, Both, Count, Divergence, End, Expect, Listener, Made, Manner, Mode, Operations, Recorder, Recording,
-    Scope, Tally, replay,
+    Scope, Tally, replay, replay_until,
 };
 pub use storage::{Journal, PrefetchHandle, Reading, Storage, StorageOptions, Writing};
 pub use tick::Ticks;

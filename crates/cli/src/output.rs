@@ -2,9 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use wavetank::{Error, Result};
+use wavetank::{CallRecording, Error, Result};
 
 /// Prints data. A reader that went away is no error.
 pub(crate) fn say(text: &str) -> Result<()> {
@@ -37,17 +38,44 @@ pub(crate) fn stamped(kind: &str) -> String {
     format!("{kind}_{}", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"))
 }
 
-/// Refuses output that would overwrite the input or other output.
+/// Refuses output that would overwrite the input or other output, by whatever name.
 pub(crate) fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
-    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     for (position, (flag, path)) in files.iter().enumerate().skip(1) {
-        if let Some((other, _)) = files[..position].iter().find(|(_, other)| real(other) == real(path)) {
+        if let Some((other, _)) = files[..position].iter().find(|(_, other)| is_same(other, path)) {
             return Err(
                 Error::usage(format!("is the same file as {other}")).at(format!("{flag} {}", path.display()))
             );
         }
     }
     Ok(())
+}
+
+/// Refuses a recording whose later files would overwrite one of `files`, or anything that is there.
+pub(crate) fn keep_parts_apart(recording: &CallRecording, files: &[(&str, &Path)]) -> Result<()> {
+    match files.iter().find(|(_, path)| recording.may_go_on_in(path)) {
+        None => recording.check_parts(),
+        Some((flag, path)) => Err(Error::usage(format!("the recording would go on in {flag}"))
+            .at(path.display().to_string())
+            .hint("--trace-rotate-mb makes x.2.lct and so on of x.lct: name one of them otherwise")),
+    }
+}
+
+/// A file has more than one name where there are links.
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        (Err(_), Err(_)) => real(one) == real(other),
+        _ => false,
+    }
+}
+
+/// The path of a file that may not be there.
+fn real(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (fs::canonicalize(folder), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
 }
 
 /// Creates `path` and the directories above it, lets `content` fill it.

@@ -109,7 +109,8 @@ pub fn play(
     let notes = ground.depots.iter().flat_map(Depot::notes).collect();
     let Ok(ground) = Arc::try_unwrap(ground) else { unreachable!("the threads have ended") };
     ground.depots.into_iter().try_for_each(Depot::clean)?;
-    Ok((tally?, measured.report(wall, interrupted, notes)))
+    let tally = Tally { interrupted, ..tally? };
+    Ok((tally, measured.report(wall, interrupted, notes)))
 }
 
 /// The threads, and the ways to them.

@@ -16,6 +16,8 @@ mod tally;
 mod tests;
 mod told;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Fate, KeyId, LayoutId, LockMode, Nanos, Prefetch, Recorded, Result, StorageCall};
 
@@ -29,6 +31,9 @@ pub use self::tally::{Count, Divergence, Operations, Tally};
 use self::told::Told;
 use crate::engine::{Background, Engine, Tempo};
 use crate::plan::Plan;
+
+/// Calls between two looks at whether to stop.
+const LOOK_EVERY: usize = 1024;
 
 /// How recorded calls are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +107,16 @@ pub fn replay<'a>(
     manner: &Manner,
     listener: Option<&'a mut (dyn Listener + 'a)>,
 ) -> Result<Tally> {
+    replay_until(recording, manner, &AtomicBool::new(false), listener)
+}
+
+/// The same, until somebody raises `stop`: then it ends with what there is.
+pub fn replay_until<'a>(
+    recording: &Recording<'a>,
+    manner: &Manner,
+    stop: &AtomicBool,
+    listener: Option<&'a mut (dyn Listener + 'a)>,
+) -> Result<Tally> {
     let mut engine = Engine::new(&manner.plan, &manner.tempo)?;
     engine.know(recording.keys);
     if listener.is_some() {
@@ -122,7 +137,7 @@ pub fn replay<'a>(
         expect: manner.scope.expect,
         ear: Ear::new(listener),
     };
-    player.play(recording, manner)?;
+    player.play(recording, manner, stop)?;
     player.finish()
 }
 
@@ -152,7 +167,7 @@ struct Turn {
 }
 
 impl Player<'_> {
-    fn play(&mut self, recording: &Recording<'_>, manner: &Manner) -> Result<()> {
+    fn play(&mut self, recording: &Recording<'_>, manner: &Manner, stop: &AtomicBool) -> Result<()> {
         let (calls, scope) = (recording.calls, &manner.scope);
         let expected = expected(calls, recording.end, scope.expect);
         let round_takes = calls.last().map_or(Nanos::ZERO, |last| last.at);
@@ -163,7 +178,12 @@ impl Player<'_> {
                 if at >= scope.to || self.ear.is_closed() {
                     return Ok(());
                 }
-                self.turn = Turn { number: place + calls.len() * round as usize, at, round };
+                let number = place + calls.len() * round as usize;
+                if number.is_multiple_of(LOOK_EVERY) && stop.load(Ordering::Relaxed) {
+                    self.tally.interrupted = true;
+                    return Ok(());
+                }
+                self.turn = Turn { number, at, round };
                 self.begin_counting(scope);
                 self.engine.advance(at);
                 self.ear.turn(self.turn.number, at, &mut self.engine);

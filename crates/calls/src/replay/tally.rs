@@ -9,6 +9,8 @@ use crate::engine::Background;
 /// What became of the keys of all calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
+    /// Whether it was ended before the recording was.
+    pub interrupted: bool,
     /// Calls that were made.
     pub calls: u64,
     /// The same by operation.

@@ -15,6 +15,7 @@ mod readme;
 mod report;
 mod sandbox;
 mod trace_again;
+mod trace_files;
 mod trace_info;
 mod trace_play;
 mod trace_replay;

@@ -185,7 +185,10 @@ impl Files {
         files.extend(self.table.as_deref().map(|path| ("--xlsx-output", path)));
         files.extend(self.fio_job.as_deref().map(|path| ("--fio-job", path)));
         files.extend(self.log.as_deref().map(|path| ("--io-trace-log", path)));
-        files.extend(self.calls.as_ref().map(|calls| ("--trace-output", calls.path.as_path())));
+        if let Some(calls) = &self.calls {
+            output::keep_parts_apart(calls, &files)?;
+            files.push(("--trace-output", &calls.path));
+        }
         output::keep_apart(&files)
     }
 }

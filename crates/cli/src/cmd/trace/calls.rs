@@ -5,12 +5,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use clap::{Args, Command, FromArgMatches};
 use wavetank::{
     BackgroundWork, CallMode, CallOutputs, CallPace, CallRecording, CallReplay, CallReplayArgs, CallVariant,
-    Error, Expect, LoadPolicy, Payload, Result, StorageArgs, StorePolicy, choice, replay_calls,
+    Error, Expect, LoadPolicy, Payload, RecordedCalls, Result, StorageArgs, StorePolicy, choice,
+    replay_calls,
 };
 use wavetank_report::render;
 
@@ -184,7 +184,6 @@ pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
         payload: flags.payload,
     };
     let stop = Interrupt::watch()?;
-    stop.loaded.store(calls.pace.is_some_and(|pace| pace != CallPace::Virtual), Ordering::Relaxed);
     limits::raise_open_files();
     let replayed = files.replay(&args, verbose, &stop)?;
     if !quiet {
@@ -290,6 +289,9 @@ impl Files {
         let named: Vec<(&str, &Path)> =
             named.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
         output::keep_apart(&named)?;
+        if let Some(recording) = &files.recording {
+            output::keep_parts_apart(recording, &named)?;
+        }
         named.iter().skip(1).try_for_each(|(_, path)| output::try_out(path))?;
         Ok(files)
     }
@@ -307,10 +309,13 @@ impl Files {
             jsonl: jsonl.as_mut().map(|out| out as &mut dyn Write),
             verbose: words.as_mut().map(|out| out as &mut dyn Write),
             stop: Arc::clone(&stop.raised),
+            loaded: Arc::clone(&stop.loaded),
         };
         let replayed = replay_calls(args, outputs)?;
-        if let Some(recording) = &self.recording {
-            output::complain(&format!("the replay is recorded in {}", recording.path.display()));
+        if let Some(RecordedCalls { files, calls, lost, .. }) = &replayed.recorded {
+            let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+            let files = files.join(", ");
+            output::complain(&format!("the replay is recorded in {files}: {calls} calls, {lost} lost"));
         }
         if let (Some(out), Some(path)) = (&mut jsonl, &self.jsonl) {
             out.flush().map_err(|error| cannot(path, error))?;

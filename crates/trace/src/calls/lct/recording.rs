@@ -1,6 +1,7 @@
 //! A recording in files: when one is full it goes on in the next, and at its largest size it stops and says
 //! so.
 
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +80,7 @@ impl Recording {
         options: LctOptions,
         open: fn(&Path) -> Result<Output<'static>>,
     ) -> Result<Self> {
+        check_parts(path, options)?;
         let refused = |error| cannot_write(path, error);
         let writer = Writer::begin(open(path)?, &header).map_err(refused)?;
         Ok(Self {
@@ -120,7 +122,9 @@ impl Recording {
             return Ok(());
         }
         self.lost = 1;
-        self.mark(Operation::Capped, cap)
+        self.mark(Operation::Capped, cap)?;
+        // Nothing more comes that would bring it to the file.
+        self.flush()
     }
 
     /// Says that so many calls are missing here, if there is room to; they are among those lost if not.
@@ -168,6 +172,8 @@ impl Recording {
         self.mark(Operation::Continued, part.into())?;
         let header = Header { part, ..self.header.clone() };
         let next = part_path(&self.path, part);
+        // What came there since the recording began is somebody else's.
+        File::create_new(&next).map_err(|error| cannot_write(&next, error))?;
         let begun = Writer::begin((self.open)(&next)?, &header).map_err(|e| cannot_write(&next, e))?;
         let full = std::mem::replace(&mut self.writer, begun);
         self.closed += full.bytes();
@@ -197,14 +203,50 @@ impl Recording {
     }
 }
 
+/// Refuses a recording in several files where a file is that a part of it would replace.
+pub fn check_parts(path: &Path, options: LctOptions) -> Result<()> {
+    if options.rotate_bytes.is_none() {
+        return Ok(());
+    }
+    let folder = folder_of(path);
+    let there = fs::read_dir(folder).into_iter().flatten().flatten();
+    let part = there.map(|entry| folder.join(entry.file_name())).find(|other| is_later_part(path, other));
+    let Some(part) = part else { return Ok(()) };
+    Err(Error::usage("is there already, and the recording would go on in it")
+        .at(part.display().to_string())
+        .hint(format!("move it away, or record to another name than {}", path.display())))
+}
+
+/// Whether a recording that begins in `first` may go on in a file of this name.
+pub fn is_later_part(first: &Path, other: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(folder_of(path)).unwrap_or_else(|_| folder_of(path).to_owned());
+    let (name, other_name) = (name_of(first), name_of(other));
+    let (stem, ending) = stem_and_ending(&name);
+    let number = other_name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(ending)?.strip_prefix('.'));
+    let is_part = number.and_then(|number| number.parse::<u32>().ok()).is_some_and(|number| number > 1);
+    is_part && real(first) == real(other)
+}
+
 /// `a.lct.zst` is `a.2.lct.zst` as the second part.
-fn part_path(path: &Path, part: u32) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+pub(super) fn part_path(path: &Path, part: u32) -> PathBuf {
     if part == 1 {
         return path.to_owned();
     }
-    let (stem, ending) = name.find(".lct").map_or((name.as_str(), ""), |at| name.split_at(at));
+    let name = name_of(path);
+    let (stem, ending) = stem_and_ending(&name);
     path.with_file_name(format!("{stem}.{part}{ending}"))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn stem_and_ending(name: &str) -> (&str, &str) {
+    name.find(".lct").map_or((name, ""), |at| name.split_at(at))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn cannot_write(path: &Path, error: io::Error) -> Error {

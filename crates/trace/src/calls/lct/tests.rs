@@ -140,6 +140,38 @@ fn at_its_largest_size_a_recording_says_so() {
     }
 }
 
+/// Broken by: a mark that is held back: a process that is killed then leaves a file that looks whole.
+#[test]
+fn that_it_is_full_can_be_read_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capped.lct");
+    let (calls, table) = sample(100);
+    let options = LctOptions { rotate_bytes: None, cap_bytes: Some(10_000) };
+    let mut recording = Recording::buffered(&path, Header::storage(1e9, String::new()), options).unwrap();
+    calls.iter().for_each(|call| recording.write(call, &table).unwrap());
+    // No finish: the process was killed.
+    std::mem::forget(recording);
+    let (_, survey) = read(&Input::File(path)).unwrap();
+    assert_eq!(survey.notes, ["the recording reached its largest size, 10000 bytes, and stopped"]);
+}
+
+/// Broken by: a part that replaces a file that came there while it was recorded.
+#[test]
+fn a_part_replaces_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.lct");
+    let (calls, table) = sample(100);
+    let options = LctOptions { rotate_bytes: Some(5_000), cap_bytes: None };
+    let mut recording = Recording::create(&path, Header::storage(1e9, String::new()), options).unwrap();
+    let second = folder.path().join("a.2.lct");
+    std::fs::write(&second, "mine").unwrap();
+    let error = calls.iter().try_for_each(|call| recording.write(call, &table)).unwrap_err().to_string();
+    assert!(error.contains("a.2.lct: cannot write: "), "{error}");
+    assert_eq!(std::fs::read(&second).unwrap(), b"mine");
+    let again = Recording::create(&path, Header::storage(1e9, String::new()), options).err().unwrap();
+    assert!(again.to_string().contains("a.2.lct: is there already"), "{again}");
+}
+
 /// Broken by: a frame that is written in pieces, or held back.
 #[test]
 fn what_is_written_can_be_read_at_once() {

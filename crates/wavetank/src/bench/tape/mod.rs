@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use wavetank_bench::{Call, Calls};
 use wavetank_model::{Error, Nanos, Result};
-use wavetank_trace::calls::lct::{LctOptions, Recording};
+use wavetank_trace::calls::lct::{LctOptions, Recording, check_parts, is_later_part};
 use wavetank_trace::recorder::{Kept, ROOM, Recorder, Recordist};
 
 use super::plan::BenchPlan;
@@ -27,6 +27,23 @@ pub struct CallRecording {
     pub rotate_bytes: Option<u64>,
     /// The recording stops when all its files would be larger; without it, it does not.
     pub cap_bytes: Option<u64>,
+}
+
+impl CallRecording {
+    /// How large its files get.
+    pub(crate) fn options(&self) -> LctOptions {
+        LctOptions { rotate_bytes: self.rotate_bytes, cap_bytes: self.cap_bytes }
+    }
+
+    /// Whether it may go on in a file of this name.
+    pub fn may_go_on_in(&self, path: &Path) -> bool {
+        self.rotate_bytes.is_some() && is_later_part(&self.path, path)
+    }
+
+    /// Refuses to go on in a file that is there already.
+    pub fn check_parts(&self) -> Result<()> {
+        check_parts(&self.path, self.options())
+    }
 }
 
 /// What a recording came to.
@@ -76,8 +93,7 @@ impl Tape {
         }
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let header = header::of(plan, since_1970.as_secs_f64());
-        let options = LctOptions { rotate_bytes: to.rotate_bytes, cap_bytes: to.cap_bytes };
-        let recording = Recording::buffered(&path, header, options)?;
+        let recording = Recording::buffered(&path, header, to.options())?;
         let recordist = Recordist::start(recording, StoreScribe::of(&plan.model), ROOM)?;
         Ok(Self { recordist })
     }

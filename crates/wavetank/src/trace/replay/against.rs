@@ -1,6 +1,7 @@
 //! The same calls on several storages, side by side.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use wavetank_calls::{PlayOptions, PlayReport, Recording, Tally};
@@ -18,17 +19,42 @@ pub struct CallAgainst {
     pub flags: String,
     /// What that means.
     pub plan: CallReplayPlan,
-    /// What became of the calls.
-    pub tally: Tally,
+    /// What became of the calls; nothing if they were not made, because it was ended before.
+    pub tally: Option<Tally>,
     /// What moving their bytes took; nothing in virtual time.
     pub measured: Option<PlayReport>,
+}
+
+impl CallAgainst {
+    /// Whether all calls were made.
+    pub fn is_whole(&self) -> bool {
+        self.whole().is_some()
+    }
+
+    /// What became of all calls.
+    fn whole(&self) -> Option<&Tally> {
+        self.tally.as_ref().filter(|tally| !tally.interrupted)
+    }
+
+    fn report(&self) -> Option<&PlayReport> {
+        self.measured.as_ref().filter(|_| self.is_whole())
+    }
+
+    /// Why it stands beside nothing.
+    fn remark(&self) -> &'static str {
+        match &self.tally {
+            None => " (not run, as it was ended early)",
+            Some(tally) if tally.interrupted => " (ended early, not compared)",
+            Some(_) => "",
+        }
+    }
 }
 
 /// Makes the calls on every other storage: side by side, or where bytes move one after the other.
 pub(super) fn all(
     args: &CallReplayArgs,
     loaded: &Loaded,
-    options: Option<&PlayOptions>,
+    how: (Option<&PlayOptions>, &AtomicBool),
 ) -> Result<Vec<CallAgainst>> {
     let plan = |variant: &CallVariant| {
         let storage = variant.storage.on_top_of(&args.storage);
@@ -38,23 +64,37 @@ pub(super) fn all(
     };
     let plans = args.against.iter().map(plan).collect::<Result<Vec<_>>>()?;
     let recording = loaded.recording();
-    let played = match options {
-        Some(_) => plans.iter().map(|plan| make(&recording, &plan.manner(), options, None)).collect(),
-        None => side_by_side(&plans, &recording),
+    let played = match how {
+        (Some(_), _) => plans.iter().map(|plan| one(plan, &recording, how)).collect(),
+        (None, _) => side_by_side(&plans, &recording, how.1),
     };
     let against = args.against.iter().zip(plans).zip(played?);
-    let row = |((variant, plan), (tally, measured)): ((&CallVariant, _), Played)| CallAgainst {
-        flags: variant.flags.clone(),
-        plan,
-        tally,
-        measured,
+    let row = |((variant, plan), played): ((&CallVariant, _), Option<Played>)| {
+        let (tally, measured) = played.map_or((None, None), |(tally, measured)| (Some(tally), measured));
+        CallAgainst { flags: variant.flags.clone(), plan, tally, measured }
     };
     Ok(against.map(row).collect())
 }
 
-fn side_by_side(plans: &[CallReplayPlan], recording: &Recording<'_>) -> Result<Vec<Played>> {
+/// Makes the calls, unless it was ended before.
+fn one(
+    plan: &CallReplayPlan,
+    recording: &Recording<'_>,
+    how: (Option<&PlayOptions>, &AtomicBool),
+) -> Result<Option<Played>> {
+    if how.1.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    make(recording, &plan.manner(), how, None).map(Some)
+}
+
+fn side_by_side(
+    plans: &[CallReplayPlan],
+    recording: &Recording<'_>,
+    stop: &AtomicBool,
+) -> Result<Vec<Option<Played>>> {
     std::thread::scope(|scope| {
-        let replay = |plan: &CallReplayPlan| make(recording, &plan.manner(), None, None);
+        let replay = |plan: &CallReplayPlan| one(plan, recording, (None, stop));
         let threads: Vec<_> = plans.iter().map(|plan| scope.spawn(move || replay(plan))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a replay ends")).collect()
     })
@@ -75,15 +115,15 @@ pub(super) struct Table<'a> {
 
 impl Table<'_> {
     fn rows(&self) -> Vec<Row> {
-        let tallies: Vec<&Tally> =
-            [self.first.0].into_iter().chain(self.others.iter().map(|o| &o.tally)).collect();
+        let others = self.others.iter().map(CallAgainst::whole);
+        let tallies: Vec<Option<&Tally>> = [Some(self.first.0)].into_iter().chain(others).collect();
         let row = |name: &str, value: &dyn Fn(&Tally) -> Option<f64>| {
-            let values = tallies.iter().map(|tally| value(tally)).collect();
+            let values = tallies.iter().map(|tally| tally.and_then(value)).collect();
             Row { name: name.to_owned(), values, is_rate: false }
         };
         let count = |name: &str, value: fn(&Tally) -> u64| row(name, &|tally| Some(value(tally) as f64));
         let mut rows = vec![count("hits in memory", |tally| tally.hits_l1)];
-        let tiers = tallies.iter().map(|tally| tally.used_l2.len()).max().unwrap_or(0);
+        let tiers = tallies.iter().flatten().map(|tally| tally.used_l2.len()).max().unwrap_or(0);
         let behind = |tally: &Tally, tier: usize| tally.background.adapters.get(tier).copied();
         for tier in 0..tiers {
             let loaded = |tally: &Tally| Some(behind(tally, tier)?.loaded as f64);
@@ -115,14 +155,14 @@ impl Table<'_> {
 
     /// What moving bytes took, where they moved.
     fn measured(&self, tiers: usize) -> Vec<Row> {
-        let others = self.others.iter().map(|other| other.measured.as_ref());
-        let reports: Vec<&PlayReport> = [self.first.1].into_iter().chain(others).flatten().collect();
-        if reports.is_empty() {
+        let others = self.others.iter().map(CallAgainst::report);
+        let reports: Vec<Option<&PlayReport>> = [self.first.1].into_iter().chain(others).collect();
+        if self.first.1.is_none() {
             return Vec::new();
         }
         let row = |name: &str, value: &dyn Fn(&PlayReport) -> Option<u64>| {
             let ms = |nanos: u64| (nanos as f64 / 1e3).round() / 1e3;
-            let values = reports.iter().map(|report| value(report).map(ms)).collect();
+            let values = reports.iter().map(|report| report.and_then(value).map(ms)).collect();
             Row { name: name.to_owned(), values, is_rate: false }
         };
         let prefetch = |report: &PlayReport| report.calls.first().map(|calls| calls.latency);
@@ -152,7 +192,10 @@ impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\nAgainst other storage, with what they differ by from 0:")?;
         for (number, other) in (1..).zip(self.others) {
-            writeln!(f, "  {number}: {}", other.flags)?;
+            writeln!(f, "  {number}: {}{}", other.flags, other.remark())?;
+        }
+        if !self.others.iter().any(CallAgainst::is_whole) {
+            return Ok(());
         }
         let rows = self.rows();
         let names = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use wavetank_calls::{
-    Contents, Keep, Listener, Manner, Pace, PlayOptions, PlayReport, Recording, Tally, play, replay,
+    Contents, Keep, Listener, Manner, Pace, PlayOptions, PlayReport, Recording, Tally, play, replay_until,
 };
 use wavetank_model::{Error, Result};
 
@@ -45,11 +45,11 @@ fn without_bytes(args: &CallReplayArgs) -> Result<()> {
     }
 }
 
-/// Makes the calls; with bytes where there are `options` for them.
+/// Makes the calls, until `stop` is raised; with bytes where there are options for them.
 pub(super) fn make(
     recording: &Recording<'_>,
     manner: &Manner,
-    options: Option<&PlayOptions>,
+    (options, stop): (Option<&PlayOptions>, &AtomicBool),
     listener: Option<&mut dyn Listener>,
 ) -> Result<(Tally, Option<PlayReport>)> {
     match options {
@@ -59,7 +59,7 @@ pub(super) fn make(
         None => {
             let mut listener = listener;
             let listener = listener.as_mut().map(|listener| listener as &mut dyn Listener);
-            replay(recording, manner, listener).map(|tally| (tally, None))
+            replay_until(recording, manner, stop, listener).map(|tally| (tally, None))
         }
     }
 }

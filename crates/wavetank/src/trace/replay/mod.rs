@@ -10,6 +10,8 @@ mod outputs;
 mod plan;
 mod text;
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -20,6 +22,7 @@ use wavetank_trace::CallSurvey;
 
 use self::config::config_of;
 use self::load::Loaded;
+use crate::bench::RecordedCalls;
 
 pub use against::CallAgainst;
 pub use args::{BackgroundWork, CallPace, CallReplayArgs, CallVariant, Payload, StorageArgs};
@@ -65,6 +68,8 @@ pub struct CallReplay {
     pub warnings: Vec<String>,
     /// The same calls on other storage.
     pub against: Vec<CallAgainst>,
+    /// What the recording of the replay came to, where there is one.
+    pub recorded: Option<RecordedCalls>,
     /// How long it took.
     pub wall: Wall,
 }
@@ -93,7 +98,7 @@ const MEASURED: &str = "measured, from when a call was due, or at full pace from
 impl CallReplay {
     /// Whether it was ended before the recording was.
     pub fn is_interrupted(&self) -> bool {
-        self.reports().any(|report| report.interrupted)
+        self.tally.interrupted || self.against.iter().any(|against| !against.is_whole())
     }
 
     /// Objects that a device failed to bring, or brought with other bytes than were written.
@@ -169,6 +174,7 @@ impl CallReplayPlan {
 pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<CallReplay> {
     let options = bytes::options(args)?.map(|options| outputs.shape(options));
     let loaded = Loaded::read(&args.recording)?;
+    outputs.loaded.store(true, Ordering::Relaxed);
     let plan = CallReplayPlan::of(args, &loaded.config, &loaded.known)?;
     plan::check_effects(&args.storage, &plan)?;
     if outputs.recording.is_some() && plan.mode == Mode::Pinned {
@@ -177,12 +183,14 @@ pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<C
             .hint("--mode open and closed can be recorded"));
     }
     let start = Instant::now();
-    let (tally, measured) = outputs::play(&loaded, &plan, options.as_ref(), outputs)?;
+    let stop = Arc::clone(&outputs.stop);
+    let ((tally, measured), recorded) = outputs::play(&loaded, &plan, options.as_ref(), outputs)?;
     let replay_s = start.elapsed().as_secs_f64();
-    let against = against::all(args, &loaded, options.as_ref())?;
+    let against = against::all(args, &loaded, (options.as_ref(), &stop))?;
     let operations = operation::operations(&tally, measured.as_ref());
     let survey = &loaded.survey;
-    let warnings = [warnings(&plan, &loaded), remarks(args, &plan, measured.as_ref())].concat();
+    let lost = recorded.as_ref().and_then(outputs::lost).into_iter().collect();
+    let warnings = [warnings(&plan, &loaded), remarks(args, &plan, measured.as_ref()), lost].concat();
     Ok(CallReplay {
         schema_version: SCHEMA_VERSION,
         recording: args.recording.clone(),
@@ -199,6 +207,7 @@ pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<C
         left_out: left_out(survey),
         warnings,
         against,
+        recorded,
         plan,
         tally,
         wall: Wall { read_s: loaded.read_s, replay_s },

@@ -9,14 +9,14 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Value, json};
 use wavetank_calls::{Act, Both, Keep, Listener, Made, Note, PlayOptions, PlayReport, Recorder, Tally};
 use wavetank_model::{Error, ErrorKind, Fate, Nanos, Recorded, Result};
-use wavetank_trace::calls::lct::{Header, LctOptions, Recording};
+use wavetank_trace::calls::lct::{Header, Recording, Written};
 
 use super::CallReplayPlan;
 use super::bytes::make;
 use super::config::config_of;
 use super::load::Loaded;
 use super::operation::qualname;
-use crate::bench::CallRecording;
+use crate::bench::{CallRecording, RecordedCalls};
 use crate::trace::info::FATES;
 
 /// Where what is written goes; nowhere unless asked for.
@@ -28,8 +28,10 @@ pub struct CallOutputs<'o> {
     pub jsonl: Option<&'o mut (dyn Write + 'o)>,
     /// A line per call that is counted, for people.
     pub verbose: Option<&'o mut (dyn Write + 'o)>,
-    /// Raised by whoever wants it to end early, where bytes move.
+    /// Raised by whoever wants it to end early.
     pub stop: Arc<AtomicBool>,
+    /// Raised once the recording was read: from then on there is something to end with.
+    pub loaded: Arc<AtomicBool>,
 }
 
 impl CallOutputs<'_> {
@@ -49,24 +51,35 @@ pub(super) fn play(
     plan: &CallReplayPlan,
     options: Option<&PlayOptions>,
     outputs: CallOutputs<'_>,
-) -> Result<Played> {
+) -> Result<(Played, Option<RecordedCalls>)> {
     let manner = plan.manner();
-    let CallOutputs { recording, jsonl, verbose, .. } = outputs;
+    let CallOutputs { recording, jsonl, verbose, stop, .. } = outputs;
     let mut lines = Lines { from: plan.scope.from, jsonl, verbose, later: options.map(|_| Vec::new()) };
-    let played = match recording {
-        None if lines.is_empty() => make(&loaded.recording(), &manner, options, None)?,
-        None => make(&loaded.recording(), &manner, options, Some(&mut lines))?,
-        Some(CallRecording { path, rotate_bytes, cap_bytes }) => {
-            let limits = LctOptions { rotate_bytes: *rotate_bytes, cap_bytes: *cap_bytes };
-            let mut file = Recording::buffered(path, header(loaded, plan), limits)?;
+    let how = (options, &*stop);
+    let (played, recorded) = match recording {
+        None if lines.is_empty() => (make(&loaded.recording(), &manner, how, None)?, None),
+        None => (make(&loaded.recording(), &manner, how, Some(&mut lines))?, None),
+        Some(to) => {
+            let mut file = Recording::buffered(&to.path, header(loaded, plan), to.options())?;
             let recorder = Recorder::new(&manner, |recorded: &Recorded| file.write(recorded, loaded.keys()));
-            let played = make(&loaded.recording(), &manner, options, Some(&mut Both(recorder, &mut lines)))?;
-            file.finish()?;
-            played
+            let played = make(&loaded.recording(), &manner, how, Some(&mut Both(recorder, &mut lines)))?;
+            let Written { files, bytes, calls, lost } = file.finish()?;
+            (played, Some(RecordedCalls { files, calls, bytes, lost, failure: None }))
         }
     };
     lines.end(played.1.as_ref())?;
-    Ok(played)
+    Ok((played, recorded))
+}
+
+/// A recording at its largest size takes no more calls.
+pub(super) fn lost(recorded: &RecordedCalls) -> Option<String> {
+    let RecordedCalls { calls, lost, .. } = recorded;
+    (*lost > 0).then(|| {
+        format!(
+            "the recording of the replay reached its largest size: {calls} calls are in it, and {lost} are \
+             not (--trace-cap-mb)"
+        )
+    })
 }
 
 /// That of the recording, with what the calls are made on now: a replay happens at the recording's times.

@@ -21,6 +21,9 @@ impl fmt::Display for CallReplay {
         self.operations(f)?;
         self.tiers(f)?;
         self.bytes(f)?;
+        if self.tally.interrupted {
+            writeln!(f, "It was ended before the recording was.")?;
+        }
         self.keys(f)?;
         if self.plan.mode != Mode::Closed {
             self.divergence(f)?;
@@ -177,9 +180,6 @@ impl CallReplay {
         }
         if report.wrong > 0 {
             writeln!(f, "Objects with other bytes than were written: {}", report.wrong)?;
-        }
-        if report.interrupted {
-            writeln!(f, "It was ended before the recording was.")?;
         }
         report.notes.iter().try_for_each(|note| writeln!(f, "Note: {note}"))
     }
