@@ -245,7 +245,7 @@ mod tests {
                 "--l2-adapter wrappers.0.type: unknown wrapper",
             ),
             ("[]", "--l2-adapter: not a JSON object"),
-            ("{", "--l2-adapter: EOF"),
+            ("{", "--l2-adapter: no JSON: EOF"),
         ];
         for (text, expected) in cases {
             assert!(told(text).starts_with(expected), "{text}: {}", told(text));

@@ -27,7 +27,9 @@ pub struct Engine {
     loops: Vec<Loop>,
     /// What an object of each key takes.
     bytes: Vec<u64>,
+    /// Kept between prefetches, so that each need not allocate.
     pub(crate) found: Vec<Found>,
+    pub(crate) loads: Vec<KeyId>,
     counts: Background,
     pub(crate) notes: Notes,
 }
@@ -150,6 +152,7 @@ impl Engine {
             copies: VecDeque::new(),
             bytes: Vec::new(),
             found: Vec::new(),
+            loads: Vec::new(),
             counts,
             notes: Notes::default(),
         })

@@ -166,20 +166,24 @@ impl Engine {
     fn end(&mut self, asked: &Prefetch, fetching: Fetching, failed: &[KeyId]) {
         let Fetching { mut found } = fetching;
         let (readers, locks) = (readers(asked), asked.lock == LockMode::Lock);
+        let mut loads = std::mem::take(&mut self.loads);
         for adapter in 0..self.adapters.len() {
-            let loads = cells(asked).zip(&found).filter(|(_, cell)| cell.adapter() == Some(adapter));
-            let loads: Vec<KeyId> = loads.map(|(key, _)| key).collect();
-            self.arrive(&loads, adapter, (failed, locks, readers));
+            loads.clear();
+            let coming = cells(asked).zip(&found).filter(|(_, cell)| cell.adapter() == Some(adapter));
+            loads.extend(coming.map(|(key, _)| key));
+            if !loads.is_empty() {
+                self.arrive(&loads, adapter, (failed, locks, readers));
+            }
         }
+        self.loads = loads;
         if !failed.is_empty() {
             self.give_up(asked, &mut found, failed);
         }
-        let hits = cells(asked).zip(&found).filter(|(_, cell)| cell.is_there());
-        let mut hits: Vec<KeyId> = hits.map(|(key, _)| key).collect();
-        hits.reverse();
-        hits.iter().for_each(|key| self.l1.touch(*key));
+        for (key, _) in backwards(asked, &found).filter(|(_, cell)| cell.is_there()) {
+            self.l1.touch(key);
+        }
         if !locks {
-            for key in hits {
+            for (key, _) in backwards(asked, &found).filter(|(_, cell)| cell.is_there()) {
                 let _ = self.release(key, readers);
             }
         }
@@ -202,6 +206,9 @@ impl Engine {
             });
             self.l1.arrive(key, temporary);
             self.l1.hold(key, readers, self.now);
+        }
+        if failed.is_empty() {
+            return self.loaded(adapter, loads, 0);
         }
         let came: Vec<KeyId> = loads.iter().copied().filter(|key| !failed.contains(key)).collect();
         self.loaded(adapter, &came, (loads.len() - came.len()) as u64);
@@ -234,6 +241,12 @@ impl Engine {
 /// Every key, row by row.
 fn cells(asked: &Prefetch) -> impl Iterator<Item = KeyId> + '_ {
     asked.rows.iter().flat_map(|row| &row.keys).copied()
+}
+
+/// Every key with its cell, from the last to the first.
+fn backwards<'a>(asked: &'a Prefetch, found: &'a [Found]) -> impl Iterator<Item = (KeyId, Found)> + 'a {
+    let rows = asked.rows.iter().zip(found.chunks(asked.columns().max(1))).rev();
+    rows.flat_map(|(row, cells)| row.keys.iter().copied().zip(cells.iter().copied()).rev())
 }
 
 fn windows(asked: &Prefetch) -> Vec<Window> {
