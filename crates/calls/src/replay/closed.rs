@@ -1,6 +1,6 @@
 //! The caller decides again: it reads what it finds and stores what it does not, at the recorded times.
 
-use wavetank_model::{Fate, KeyId, LayoutId, Prefetch, Recorded, Result, StorageCall};
+use wavetank_model::{Fate, KeyId, LayoutId, LockMode, Prefetch, Recorded, Result, StorageCall};
 
 use super::Player;
 use super::caller::Pending;
@@ -33,7 +33,10 @@ impl Player<'_> {
             let (hits, misses): (Vec<_>, Vec<_>) = cells.partition(|(_, fate)| is_hit(fate));
             let plain =
                 |cells: Vec<(&KeyId, &Fate)>| cells.into_iter().map(|(key, _)| *key).collect::<Vec<_>>();
-            pending.reads.extend(plain(hits));
+            // What is not held cannot be read.
+            if asked.lock == LockMode::Lock {
+                pending.reads.extend(plain(hits));
+            }
             pending.writes.push((row.layout, plain(misses)));
         }
         pending.locks = asked.readers.max(1);

@@ -12,6 +12,8 @@ mod listen;
 mod pinned;
 mod record;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod told;
 
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,97 @@
+//! What callers hold, read and store, on recordings of a few calls.
+
+use wavetank_model::{FetchPolicy, Keys, Row, WriteMode};
+
+use super::*;
+use crate::plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, StorePolicy};
+use crate::tick::Ticks;
+
+const OBJECT: u64 = 4096;
+const SECOND: u64 = 1_000_000_000;
+
+fn keys(numbers: &[u32]) -> Keys {
+    numbers.iter().map(|&number| KeyId(number)).collect()
+}
+
+fn prefetch(numbers: &[u32], lock: LockMode) -> StorageCall {
+    let row = Row { keys: keys(numbers), group: 0, layout: LayoutId(0), window: -1 };
+    StorageCall::SubmitPrefetch(Box::new(Prefetch {
+        rows: [row].into(),
+        readers: 1,
+        policy: FetchPolicy::Prefix,
+        lock,
+        request: "".into(),
+        skip_l2: false,
+        handle: None,
+    }))
+}
+
+fn reserve(numbers: &[u32], layout: u32) -> StorageCall {
+    StorageCall::ReserveWrite { keys: keys(numbers), layout: LayoutId(layout), mode: WriteMode::New }
+}
+
+fn finish(numbers: &[u32]) -> StorageCall {
+    StorageCall::FinishWrite { keys: keys(numbers) }
+}
+
+fn enter(numbers: &[u32]) -> StorageCall {
+    StorageCall::ReadEnter { keys: keys(numbers) }
+}
+
+fn release(numbers: &[u32]) -> StorageCall {
+    StorageCall::FinishRead { keys: keys(numbers), locks: 1 }
+}
+
+/// Calls a second apart.
+fn calls(all: Vec<StorageCall>) -> Vec<Recorded> {
+    let at = |number: usize| Nanos(number as u64 * SECOND);
+    all.into_iter().enumerate().map(|(number, call)| Recorded::plain(at(number), call)).collect()
+}
+
+/// Memory without limits and a tier behind it, readers having 300 s.
+fn manner(mode: Mode) -> Manner {
+    let eviction = EvictionPlan { policy: "lru".to_owned(), trigger_watermark: 0.8, eviction_ratio: 0.2 };
+    let l1 = L1Plan {
+        capacity_bytes: None,
+        align_bytes: OBJECT,
+        write_ttl: Nanos(600 * SECOND),
+        read_ttl: Nanos(300 * SECOND),
+        eviction,
+    };
+    let behind =
+        AdapterPlan { medium: Medium::Mock, capacity_bytes: None, bytes_per_second: None, eviction: None };
+    let plan = Plan {
+        l1,
+        adapters: vec![behind],
+        store_delay: Nanos::ZERO,
+        store_policy: StorePolicy::Default,
+        load_policy: LoadPolicy::Default,
+    };
+    Manner { plan, tempo: Tempo::Clock(vec![Ticks::default(); 2]), mode, scope: Scope::default() }
+}
+
+fn made(calls: &[Recorded], mode: Mode) -> Tally {
+    let recording = Recording { calls, keys: 16, layout_bytes: &[OBJECT, 0, 2 * OBJECT], end: End::Whole };
+    replay(&recording, &manner(mode), None).unwrap()
+}
+
+/// Broken by: reading what a prefetch found and did not hold.
+#[test]
+fn a_caller_that_decides_reads_only_what_it_holds() {
+    let tally = |lock| {
+        let calls = calls(vec![
+            prefetch(&[0, 1], lock),
+            reserve(&[0, 1], 0),
+            finish(&[0, 1]),
+            prefetch(&[0, 1], lock),
+            enter(&[0, 1]),
+            release(&[0, 1]),
+            prefetch(&[2], lock),
+        ]);
+        made(&calls, Mode::Closed)
+    };
+    let (held, not_held) = (tally(LockMode::Lock), tally(LockMode::NoLock));
+    assert_eq!((held.hits_l1, held.read, held.read_failed, held.release_failed), (2, 2, 0, 0));
+    let counts = (not_held.hits_l1, not_held.read, not_held.read_failed, not_held.release_failed);
+    assert_eq!(counts, (2, 0, 0, 0));
+}
