@@ -73,11 +73,9 @@ impl Engine {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         found.extend(cells(asked).map(|key| self.look(key, asked.skip_l2)));
-        loop {
-            choose(asked, &windows, &mut found);
-            if self.make_room(asked, &mut found) {
-                break;
-            }
+        choose(asked, (&windows, Choice::First), &mut found);
+        while !self.make_room(asked, &mut found) {
+            choose(asked, (&windows, Choice::Again), &mut found);
         }
         self.take(asked, &found);
         fates.extend(found.iter().map(|cell| cell.fate()));
@@ -224,7 +222,7 @@ impl Engine {
             }
         }
         let held: Vec<bool> = found.iter().map(|cell| cell.is_there()).collect();
-        choose(asked, &windows(asked), found);
+        choose(asked, (&windows(asked), Choice::Again), found);
         for ((key, cell), held) in cells(asked).zip(found.iter()).zip(held) {
             if held && !cell.is_there() {
                 let _ = self.release(key, readers(asked));
@@ -248,9 +246,22 @@ fn readers(asked: &Prefetch) -> u32 {
     asked.readers.clamp(1, MOST_READERS)
 }
 
-/// Gives up what is found and of no use.
-fn choose(asked: &Prefetch, windows: &[Window], found: &mut [Found]) {
+/// Why it is decided what is of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    /// It was looked for.
+    First,
+    /// Some of what was found does not come.
+    Again,
+}
+
+/// Gives up what is found and of no use. Who asks for all that is there gets it though a row lacks it; but
+/// once something does not come, only the chunks that every row has.
+fn choose(asked: &Prefetch, (windows, choice): (&[Window], Choice), found: &mut [Found]) {
     let columns = asked.columns();
+    if asked.policy == FetchPolicy::Full && choice == Choice::Again {
+        return keep_whole_columns(columns, found);
+    }
     let there = |row: usize, column: usize| found[row * columns + column].is_there();
     let length = match asked.policy {
         FetchPolicy::Prefix => servable(windows, columns, there),
@@ -266,6 +277,16 @@ fn choose(asked: &Prefetch, windows: &[Window], found: &mut [Found]) {
             if cell.is_there() && !kept.contains(&column) {
                 *cell = Found::Nowhere;
             }
+        }
+    }
+}
+
+fn keep_whole_columns(columns: usize, found: &mut [Found]) {
+    for column in 0..columns {
+        let is_whole = found.iter().skip(column).step_by(columns).all(|cell| cell.is_there());
+        let cells = found.iter_mut().skip(column).step_by(columns);
+        for cell in cells.filter(|cell| !is_whole && cell.is_there()) {
+            *cell = Found::Nowhere;
         }
     }
 }

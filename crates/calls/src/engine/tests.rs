@@ -130,6 +130,36 @@ fn what_came_from_behind_leaves_with_its_last_reader() {
     assert_eq!(engine.used().0, OBJECT, "what was written stays");
 }
 
+/// Broken by: a row that is kept where another row of the same chunks got no room, or did not come.
+#[test]
+fn all_that_is_there_is_trimmed_to_what_every_row_gets() {
+    let behind = |l1: u64| {
+        let mut engine = Engine::new(&plan(l1, 16), &Tempo::Told).unwrap();
+        engine.know(64);
+        for row in [[0, 1, 2, 3], [4, 5, 6, 7]] {
+            store(&mut engine, &row);
+            engine.end_copy(0, &keys(&row), &[]);
+            keys(&row).iter().for_each(|key| assert!(engine.l1.forget(*key, engine.now)));
+        }
+        engine
+    };
+    let full = Prefetch { policy: FetchPolicy::Full, ..grid(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]) };
+    let mut tight = behind(4);
+    assert_eq!(fetch(&mut tight, &full), [[Fate::Absent; 4], [Fate::NoMemory; 4]].concat());
+    assert_eq!((tight.held(), tight.used().0), (0, 0));
+    // With room for all of it, a load that fails takes its column along.
+    let (mut wide, mut fates) = (behind(8), Vec::new());
+    let fetching = wide.begin_prefetch(&full, &mut fates);
+    fates.clear();
+    wide.end_prefetch(&full, fetching, &keys(&[5]), &mut fates);
+    let (came, absent) = (Fate::LowerTier, Fate::Absent);
+    assert_eq!(fates, [came, absent, came, came, came, Fate::Failed, came, came]);
+    assert_eq!((wide.held(), wide.used().0), (6, 6 * OBJECT));
+    // What is only not there is no reason to give up the rest.
+    let odd = Prefetch { policy: FetchPolicy::Full, ..grid(&[&[0, 9], &[4, 5]]) };
+    assert_eq!(fetch(&mut behind(8), &odd), [came, absent, came, came]);
+}
+
 /// Broken by: asking for room where none is needed. It then never ends.
 #[test]
 fn a_prefetch_of_nothing_ends_even_in_memory_that_is_overfull() {
