@@ -39,6 +39,8 @@ pub(super) struct Caller {
     locks: Vec<u32>,
     /// Keys it took since it gave all back.
     taken: Vec<KeyId>,
+    /// The place of its last prefetch.
+    pub(super) asked_at: Option<usize>,
     /// Whether the read it is in was refused.
     pub(super) refused: bool,
     pub(super) pending: Pending,
@@ -58,6 +60,7 @@ impl Callers {
                 custody: *custody,
                 locks: vec![0; *keys],
                 taken: Vec::new(),
+                asked_at: None,
                 refused: false,
                 pending: Pending::default(),
             });

@@ -40,9 +40,12 @@ pub struct Tally {
     pub released: u64,
     /// Keys that should have been given back and were not held.
     pub release_failed: u64,
-    /// Keys that were held and not given back as recorded; the caller gave them back before its next
-    /// prefetch.
+    /// Keys that were held beyond what the recording says that its caller found; the caller gave them back
+    /// before its next prefetch.
     pub surplus: u64,
+    /// Keys that were held as recorded, and the recording does not give back; the caller gave them back
+    /// before its next prefetch, if there is one.
+    pub leaked: u64,
     /// Keys that were written.
     pub stored: u64,
     /// Keys whose writing ended and had not begun, or for too long.

@@ -95,3 +95,45 @@ fn a_caller_that_decides_reads_only_what_it_holds() {
     let counts = (not_held.hits_l1, not_held.read, not_held.read_failed, not_held.release_failed);
     assert_eq!(counts, (2, 0, 0, 0));
 }
+
+fn at(second: u64, call: StorageCall) -> Recorded {
+    Recorded::plain(Nanos(second * SECOND), call)
+}
+
+/// Broken by: a lock that expires unseen because nobody gives it back as recorded.
+#[test]
+fn a_hit_that_is_not_given_back_in_time_has_expired() {
+    let lock = LockMode::Lock;
+    let mut calls = vec![
+        at(0, reserve(&[0, 1], 0)),
+        at(1, finish(&[0, 1])),
+        at(2, prefetch(&[0, 1], lock)),
+        at(400, prefetch(&[2], lock)),
+    ];
+    let tally = made(&calls, Mode::Open);
+    assert_eq!((tally.surplus, tally.leaked, tally.expired, tally.held_at_end), (2, 0, 2, 0));
+    // The end comes too late as well.
+    calls[3] = at(400, release(&[5]));
+    calls[2].outcome = Some([Fate::FirstTier; 2].into());
+    let tally = made(&calls, Mode::Open);
+    assert_eq!((tally.surplus, tally.leaked, tally.expired, tally.held_at_end), (0, 2, 2, 0));
+}
+
+/// Broken by: giving back at the end what the recording does not, or taking for a leak what it never had.
+#[test]
+fn what_the_recording_had_and_never_gave_back_is_leaked() {
+    let lock = LockMode::Lock;
+    let mut calls = calls(vec![
+        reserve(&[0, 1, 2], 0),
+        finish(&[0, 1, 2]),
+        prefetch(&[0, 1, 2], lock),
+        release(&[1]),
+        prefetch(&[0, 1, 2], lock),
+        release(&[1]),
+    ]);
+    let found = |one: Fate| Some([Fate::FirstTier, Fate::FirstTier, one].into());
+    (calls[2].outcome, calls[4].outcome) = (found(Fate::Absent), found(Fate::Absent));
+    let tally = made(&calls, Mode::Open);
+    assert_eq!((tally.surplus, tally.leaked, tally.expired, tally.held_at_end), (2, 2, 0, 1));
+    assert_eq!(tally.prefetches_that_differ, 2);
+}

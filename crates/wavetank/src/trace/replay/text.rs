@@ -212,7 +212,11 @@ impl CallReplay {
             tally.refused_staged,
             tally.refused_no_memory,
         )?;
-        writeln!(f, "Locks: {} held at the end, {} expired", tally.held_at_end, tally.expired)
+        writeln!(
+            f,
+            "Locks: {} not given back as recorded, {} held at the end, {} expired",
+            tally.leaked, tally.held_at_end, tally.expired,
+        )
     }
 
     /// How far outcomes are from those that the recording holds or implies.
