@@ -114,6 +114,7 @@ pub fn replay<'a>(
     let mut player = Player {
         engine,
         layout_bytes: recording.layout_bytes,
+        layouts: if manner.mode == Mode::Closed { closed::layouts(recording) } else { Vec::new() },
         callers: Callers::new(recording.keys, custody),
         told: Told::new(recording, manner),
         tally: Tally::default(),
@@ -133,6 +134,8 @@ pub fn replay<'a>(
 struct Player<'a> {
     engine: Engine,
     layout_bytes: &'a [u64],
+    /// What an object of each key holds, where callers decide what they write.
+    layouts: Vec<Option<LayoutId>>,
     callers: Callers,
     told: Told,
     tally: Tally,

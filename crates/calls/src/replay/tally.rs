@@ -56,6 +56,12 @@ pub struct Tally {
     pub refused_staged: u64,
     /// Keys that were not written for want of memory.
     pub refused_no_memory: u64,
+    /// Keys of recorded reservations that a caller which decides itself did not write: it had found them.
+    pub writes_left: u64,
+    /// Keys of recorded reads that such a caller did not read: it had not looked for them.
+    pub reads_left: u64,
+    /// Keys that such a caller did not find and did not write: nothing says how long they are.
+    pub unsized_misses: u64,
     /// Keys whose lock had been held for too long.
     pub expired: u64,
     /// Prefetches of which it is known what they should find.

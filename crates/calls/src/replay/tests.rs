@@ -137,3 +137,30 @@ fn what_the_recording_had_and_never_gave_back_is_leaked() {
     assert_eq!((tally.surplus, tally.leaked, tally.expired, tally.held_at_end), (2, 2, 0, 1));
     assert_eq!(tally.prefetches_that_differ, 2);
 }
+
+/// Broken by: dropping what a caller wrote without looking for it, or objects without a length.
+#[test]
+fn a_caller_that_decides_writes_what_it_never_looked_for() {
+    let (lock, unknown) = (LockMode::Lock, 1);
+    let mut lookup = prefetch(&[5, 6], lock);
+    if let StorageCall::SubmitPrefetch(asked) = &mut lookup {
+        asked.rows[0].layout = LayoutId(unknown);
+    }
+    let calls = calls(vec![
+        reserve(&[0, 1], 0),
+        finish(&[1]),
+        lookup,
+        reserve(&[5], 2),
+        finish(&[5]),
+        prefetch(&[0, 1], lock),
+        enter(&[0, 1, 9]),
+        release(&[0, 1]),
+        reserve(&[1, 2], 0),
+        finish(&[1, 2]),
+    ]);
+    let tally = made(&calls, Mode::Closed);
+    // 0 and 1 as recorded, of which one was refused then; 5 as it was not found, 2 as recorded.
+    assert_eq!((tally.stored, tally.store_failed, tally.used_l1), (4, 0, 5 * OBJECT));
+    assert_eq!((tally.hits_l1, tally.read, tally.released, tally.read_failed), (2, 2, 2, 0));
+    assert_eq!((tally.writes_left, tally.reads_left, tally.unsized_misses), (1, 1, 1));
+}

@@ -22,8 +22,9 @@ impl fmt::Display for CallReplay {
         self.tiers(f)?;
         self.bytes(f)?;
         self.keys(f)?;
-        if self.plan.mode != Mode::Closed {
-            self.divergence(f)?;
+        match self.plan.mode {
+            Mode::Closed => self.decided(f)?,
+            Mode::Open | Mode::Pinned => self.divergence(f)?,
         }
         for line in &self.left_out {
             writeln!(f, "Left out: {line}")?;
@@ -216,6 +217,17 @@ impl CallReplay {
             f,
             "Locks: {} not given back as recorded, {} held at the end, {} expired",
             tally.leaked, tally.held_at_end, tally.expired,
+        )
+    }
+
+    /// What callers that decide themselves did not do.
+    fn decided(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let tally = &self.tally;
+        writeln!(
+            f,
+            "Decided anew: {} recorded writes of keys were not made, as they were found, and {} reads, as they \
+             were not looked for; {} misses were not stored, as nothing says how long they are",
+            tally.writes_left, tally.reads_left, tally.unsized_misses,
         )
     }
 
