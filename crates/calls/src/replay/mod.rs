@@ -240,7 +240,7 @@ impl Player<'_> {
         self.give_back(thread)?;
         self.tally.prefetches += 1;
         let took = self.told.prefetch(asked, &mut self.engine, &mut self.fates);
-        self.tally.took.push(took);
+        self.tally.took.record(took);
         let caller = self.callers.of(thread);
         caller.asked_at = Some(self.turn.place);
         for (key, fate) in asked.rows.iter().flat_map(|row| &row.keys).zip(&self.fates) {

@@ -5,9 +5,10 @@ use wavetank_model::{Fate, Nanos};
 
 use super::listen::Act;
 use crate::engine::Background;
+use crate::play::{Latencies, Spread};
 
 /// What became of the keys of all calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tally {
     /// Calls that were made.
     pub calls: u64,
@@ -19,7 +20,7 @@ pub struct Tally {
     pub ended: Nanos,
     /// How long prefetches took, where time is simulated.
     #[serde(skip)]
-    pub took: Vec<Nanos>,
+    pub(crate) took: Latencies,
     /// Prefetches among them.
     pub prefetches: u64,
     /// Keys they asked for.
@@ -157,6 +158,11 @@ impl Tally {
     /// Whether every outcome that is known was met.
     pub fn is_faithful(&self) -> bool {
         self.first_divergence.is_none() && self.tiers_that_differ == 0 && self.passes_that_differ == 0
+    }
+
+    /// How long prefetches took, where time is simulated.
+    pub fn took(&self) -> Spread {
+        self.took.clone().spread()
     }
 
     /// Calls whose outcome was compared.

@@ -164,3 +164,14 @@ fn a_caller_that_decides_writes_what_it_never_looked_for() {
     assert_eq!((tally.hits_l1, tally.read, tally.released, tally.read_failed), (2, 2, 2, 0));
     assert_eq!((tally.writes_left, tally.reads_left, tally.unsized_misses), (1, 1, 1));
 }
+
+/// Broken by: keeping what every prefetch took, however many there are.
+#[test]
+fn many_rounds_take_no_more_memory() {
+    let calls = calls(vec![prefetch(&[0], LockMode::NoLock)]);
+    let recording = Recording { calls: &calls, keys: 1, layout_bytes: &[OBJECT], end: End::Whole };
+    let rounds = 1_100_000;
+    let manner = Manner { scope: Scope { rounds, ..Scope::default() }, ..manner(Mode::Open) };
+    let tally = replay(&recording, &manner, None).unwrap();
+    assert_eq!((tally.prefetches, tally.took().count, tally.took.kept()), (1_100_000, 1_100_000, 0));
+}
