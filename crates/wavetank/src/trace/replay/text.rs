@@ -189,9 +189,10 @@ impl CallReplay {
             0 => String::new(),
             failed => format!("; of these {failed} did not come from the device"),
         };
+        let when = if self.plan.mode == Mode::Pinned { " before they were put right" } else { "" };
         writeln!(
             f,
-            "Prefetched keys: {} of {} found ({:.2} %), {} not, {} for want of memory{unloaded}",
+            "Prefetched keys{when}: {} of {} found ({:.2} %), {} not, {} for want of memory{unloaded}",
             tally.hits_l1 + tally.hits_l2,
             tally.asked,
             100.0 * hit_rate(tally),
