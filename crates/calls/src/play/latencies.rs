@@ -10,8 +10,8 @@ const EXACT_LIMIT: usize = 1_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Latencies as they come.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Latencies {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Latencies {
     values: Vec<u64>,
     /// All of them, once there are too many.
     counts: Option<Histogram<u64>>,
@@ -44,7 +44,7 @@ pub struct Spread {
 }
 
 impl Latencies {
-    pub(super) fn record(&mut self, latency: Nanos) {
+    pub(crate) fn record(&mut self, latency: Nanos) {
         self.sum = self.sum.saturating_add(latency.0);
         self.min = Some(self.min.map_or(latency.0, |min| min.min(latency.0)));
         self.max = self.max.max(latency.0);
@@ -76,7 +76,7 @@ impl Latencies {
         }
     }
 
-    pub(super) fn spread(mut self) -> Spread {
+    pub(crate) fn spread(mut self) -> Spread {
         self.values.sort_unstable();
         let count = self.counts.as_ref().map_or(self.values.len() as u64, Histogram::len);
         if count == 0 {
@@ -97,6 +97,12 @@ impl Latencies {
             p999_ns: at(999),
             max_ns: self.max,
         }
+    }
+
+    /// Values that are kept one by one.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> usize {
+        self.values.len()
     }
 
     fn count_all(&mut self) {

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use wavetank_model::{Error, Fate, KeyId, Nanos, Result};
 
+pub(crate) use self::latencies::Latencies;
 pub use self::latencies::Spread;
 use self::promise::{Arrival, Promise};
 pub use self::report::{AdapterTimes, CallTimes, Moved, PlayReport};

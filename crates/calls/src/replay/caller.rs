@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wavetank_model::{KeyId, LayoutId};
+use wavetank_model::KeyId;
 
 /// Every caller of a recording. One without threads has one.
 pub(super) struct Callers {
@@ -29,7 +29,27 @@ pub(super) struct Pending {
     /// How often that is locked.
     pub(super) locks: u32,
     /// What it did not find and has not stored.
-    pub(super) writes: Vec<(LayoutId, Vec<KeyId>)>,
+    pub(super) writes: Vec<KeyId>,
+    /// All that it last looked for, ascending.
+    pub(super) asked: Vec<KeyId>,
+    /// What of that it found, ascending.
+    pub(super) found: Vec<KeyId>,
+    /// What it writes without having looked for it.
+    pub(super) reserved: Vec<Reserved>,
+}
+
+/// A reservation as recorded.
+pub(super) struct Reserved {
+    pub(super) keys: Vec<KeyId>,
+    /// What of them it may write.
+    pub(super) granted: Vec<KeyId>,
+}
+
+impl Pending {
+    /// Whether it looked for `key`.
+    pub(super) fn has_asked(&self, key: KeyId) -> bool {
+        self.asked.binary_search(&key).is_ok()
+    }
 }
 
 /// What one caller is at.
@@ -39,6 +59,8 @@ pub(super) struct Caller {
     locks: Vec<u32>,
     /// Keys it took since it gave all back.
     taken: Vec<KeyId>,
+    /// The place of its last prefetch.
+    pub(super) asked_at: Option<usize>,
     /// Whether the read it is in was refused.
     pub(super) refused: bool,
     pub(super) pending: Pending,
@@ -58,6 +80,7 @@ impl Callers {
                 custody: *custody,
                 locks: vec![0; *keys],
                 taken: Vec::new(),
+                asked_at: None,
                 refused: false,
                 pending: Pending::default(),
             });

@@ -16,6 +16,7 @@ mod tally;
 mod tests;
 mod told;
 
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
@@ -127,6 +128,7 @@ pub fn replay_until<'a>(
     let mut player = Player {
         engine,
         layout_bytes: recording.layout_bytes,
+        layouts: if manner.mode == Mode::Closed { closed::layouts(recording) } else { Vec::new() },
         callers: Callers::new(recording.keys, custody),
         told: Told::new(recording, manner),
         tally: Tally::default(),
@@ -134,6 +136,7 @@ pub fn replay_until<'a>(
         turn: Turn::default(),
         fates: Vec::new(),
         by_thread: has_threads(recording.calls),
+        expected: expected(recording.calls, recording.end, manner.scope.expect).into(),
         expect: manner.scope.expect,
         ear: Ear::new(listener),
     };
@@ -145,6 +148,8 @@ pub fn replay_until<'a>(
 struct Player<'a> {
     engine: Engine,
     layout_bytes: &'a [u64],
+    /// What an object of each key holds, where callers decide what they write.
+    layouts: Vec<Option<LayoutId>>,
     callers: Callers,
     told: Told,
     tally: Tally,
@@ -154,6 +159,8 @@ struct Player<'a> {
     /// Of the call that was made last.
     fates: Vec<Fate>,
     by_thread: ByThread,
+    /// What the recording lets be known of each call.
+    expected: Rc<[Expected]>,
     expect: Expect,
     ear: Ear<'a>,
 }
@@ -162,6 +169,8 @@ struct Player<'a> {
 #[derive(Clone, Copy, Default)]
 struct Turn {
     number: usize,
+    /// Its place in the recording.
+    place: usize,
     at: Nanos,
     round: u32,
 }
@@ -169,7 +178,7 @@ struct Turn {
 impl Player<'_> {
     fn play(&mut self, recording: &Recording<'_>, manner: &Manner, stop: &AtomicBool) -> Result<()> {
         let (calls, scope) = (recording.calls, &manner.scope);
-        let expected = expected(calls, recording.end, scope.expect);
+        let expected = Rc::clone(&self.expected);
         let round_takes = calls.last().map_or(Nanos::ZERO, |last| last.at);
         for round in 0..scope.rounds {
             let begins = Nanos(round_takes.0.saturating_mul(round.into()));
@@ -183,7 +192,7 @@ impl Player<'_> {
                     self.tally.interrupted = true;
                     return Ok(());
                 }
-                self.turn = Turn { number, at, round };
+                self.turn = Turn { number, place, at, round };
                 self.begin_counting(scope);
                 self.engine.advance(at);
                 self.ear.turn(self.turn.number, at, &mut self.engine);
@@ -250,8 +259,9 @@ impl Player<'_> {
         self.give_back(thread)?;
         self.tally.prefetches += 1;
         let took = self.told.prefetch(asked, &mut self.engine, &mut self.fates);
-        self.tally.took.push(took);
+        self.tally.took.record(took);
         let caller = self.callers.of(thread);
+        caller.asked_at = Some(self.turn.place);
         for (key, fate) in asked.rows.iter().flat_map(|row| &row.keys).zip(&self.fates) {
             let count = match fate {
                 Fate::FirstTier => &mut self.tally.hits_l1,
@@ -353,12 +363,45 @@ impl Player<'_> {
 
     /// A caller gives back what it holds and the recording does not say that it gave back.
     fn give_back(&mut self, thread: Option<u32>) -> Result<()> {
+        let held = self.held_by(thread);
+        self.return_all(thread, &held)
+    }
+
+    /// At the end a caller gives back what it found beyond the recording; what it was not to give back stays
+    /// held, as it did then.
+    fn give_back_surplus(&mut self, thread: Option<u32>) -> Result<()> {
+        let held = self.held_by(thread);
+        let (leaked, surplus): (Vec<_>, Vec<_>) =
+            held.into_iter().partition(|(key, _)| self.had(thread, *key));
+        let leaked: Vec<KeyId> = leaked.into_iter().map(|(key, _)| key).collect();
+        self.fates.clear();
+        self.engine.read_enter(&leaked, &mut self.fates);
+        self.tally.expire(&self.fates);
+        self.return_all(thread, &surplus)
+    }
+
+    /// What a caller holds still, counted; it does not any more.
+    fn held_by(&mut self, thread: Option<u32>) -> Vec<(KeyId, u32)> {
         let held = self.callers.of(thread).take_all();
-        self.tally.surplus += held.len() as u64;
+        let leaked = held.iter().filter(|(key, _)| self.had(thread, *key)).count();
+        self.tally.leaked += leaked as u64;
+        self.tally.surplus += (held.len() - leaked) as u64;
+        held
+    }
+
+    /// Whether the recording says that the last prefetch of a caller found `key`.
+    fn had(&mut self, thread: Option<u32>, key: KeyId) -> bool {
+        let asked_at = self.callers.of(thread).asked_at;
+        let expected = asked_at.and_then(|place| self.expected[place].as_ref());
+        expected.is_some_and(|keys| keys.binary_search(&key).is_ok())
+    }
+
+    fn return_all(&mut self, thread: Option<u32>, held: &[(KeyId, u32)]) -> Result<()> {
         for batch in held.chunk_by(|(_, one), (_, other)| one == other) {
             let (keys, locks): (Vec<KeyId>, u32) = (batch.iter().map(|(key, _)| *key).collect(), batch[0].1);
             self.fates.clear();
             self.engine.finish_read(&keys, locks, &mut self.fates);
+            self.tally.expire(&self.fates);
             self.tell(thread, Act::GiveBack(&keys, locks), Nanos::ZERO)?;
         }
         self.fates.clear();
@@ -435,7 +478,7 @@ impl Player<'_> {
     fn finish(mut self) -> Result<Tally> {
         self.ear.turn(self.turn.number, self.turn.at, &mut self.engine);
         for thread in self.callers.threads() {
-            self.give_back(thread)?;
+            self.give_back_surplus(thread)?;
         }
         self.tally.held_at_end = self.engine.held();
         let background = self.engine.background();

@@ -5,9 +5,10 @@ use wavetank_model::{Fate, Nanos};
 
 use super::listen::Act;
 use crate::engine::Background;
+use crate::play::{Latencies, Spread};
 
 /// What became of the keys of all calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tally {
     /// Whether it was ended before the recording was.
     pub interrupted: bool,
@@ -21,7 +22,7 @@ pub struct Tally {
     pub ended: Nanos,
     /// How long prefetches took, where time is simulated.
     #[serde(skip)]
-    pub took: Vec<Nanos>,
+    pub(crate) took: Latencies,
     /// Prefetches among them.
     pub prefetches: u64,
     /// Keys they asked for.
@@ -42,9 +43,12 @@ pub struct Tally {
     pub released: u64,
     /// Keys that should have been given back and were not held.
     pub release_failed: u64,
-    /// Keys that were held and not given back as recorded; the caller gave them back before its next
-    /// prefetch.
+    /// Keys that were held beyond what the recording says that its caller found; the caller gave them back
+    /// before its next prefetch.
     pub surplus: u64,
+    /// Keys that were held as recorded, and the recording does not give back; the caller gave them back
+    /// before its next prefetch, if there is one.
+    pub leaked: u64,
     /// Keys that were written.
     pub stored: u64,
     /// Keys whose writing ended and had not begun, or for too long.
@@ -55,6 +59,12 @@ pub struct Tally {
     pub refused_staged: u64,
     /// Keys that were not written for want of memory.
     pub refused_no_memory: u64,
+    /// Keys of recorded reservations that a caller which decides itself did not write: it had found them.
+    pub writes_left: u64,
+    /// Keys of recorded reads that such a caller did not read: it had not looked for them.
+    pub reads_left: u64,
+    /// Keys that such a caller did not find and did not write: nothing says how long they are.
+    pub unsized_misses: u64,
     /// Keys whose lock had been held for too long.
     pub expired: u64,
     /// Prefetches of which it is known what they should find.
@@ -150,6 +160,11 @@ impl Tally {
     /// Whether every outcome that is known was met.
     pub fn is_faithful(&self) -> bool {
         self.first_divergence.is_none() && self.tiers_that_differ == 0 && self.passes_that_differ == 0
+    }
+
+    /// How long prefetches took, where time is simulated.
+    pub fn took(&self) -> Spread {
+        self.took.clone().spread()
     }
 
     /// Calls whose outcome was compared.

@@ -27,6 +27,9 @@ fn what_differs_is_told_and_can_be_put_right() {
     assert!(strict.stderr.contains("an outcome is other than recorded"), "{}", strict.stderr);
     let pinned = sandbox.run("trace replay ours.lct --l1-size-gb 1 --mode pinned");
     assert!(pinned.stdout.contains("Released keys: 2, 0 were not held"), "{}", pinned.stdout);
+    // Hits are those of the storage, not of the recording.
+    let found = "Prefetched keys before they were put right: 0 of 5 found";
+    assert!(pinned.stdout.contains(found) && !open.stdout.contains("before they"), "{}", pinned.stdout);
     assert!(pinned.stdout.contains("Put right: 3 put in, 0 taken out"), "{}", pinned.stdout);
     let twice = sandbox.run("trace replay ours.lct --l1-size-gb 1");
     assert_eq!(twice.stdout, open.stdout);

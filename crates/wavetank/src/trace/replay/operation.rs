@@ -5,7 +5,6 @@ use std::fmt::Write;
 use serde::Serialize;
 use wavetank_calls::{Act, CallTimes, Count, PlayReport, Spread, Tally};
 use wavetank_model::Nanos;
-use wavetank_report::Samples;
 
 const PREFETCH: &str = "lmcache.v1.distributed.storage_manager.StorageManager.submit_prefetch_task";
 const RESERVE: &str = "lmcache.v1.distributed.storage_manager.StorageManager.reserve_write";
@@ -53,17 +52,21 @@ pub(super) fn qualname(act: &Act<'_>) -> &'static str {
 pub(super) fn operations(tally: &Tally, measured: Option<&PlayReport>) -> Vec<CallOperation> {
     let counts = &tally.operations;
     let mut all: Vec<CallOperation> = [
-        (PREFETCH, counts.prefetch, &tally.took[..]),
-        (RESERVE, counts.reserve_write, &[]),
-        (FINISH_WRITE, counts.finish_write, &[]),
-        (ENTER, counts.read_enter, &[]),
-        (EXIT, counts.read_exit, &[]),
-        (RELEASE, counts.release, &[]),
+        (PREFETCH, counts.prefetch, tally.took()),
+        (RESERVE, counts.reserve_write, Spread::default()),
+        (FINISH_WRITE, counts.finish_write, Spread::default()),
+        (ENTER, counts.read_enter, Spread::default()),
+        (EXIT, counts.read_exit, Spread::default()),
+        (RELEASE, counts.release, Spread::default()),
     ]
     .into_iter()
     .filter(|(_, count, _)| count.calls > 0)
     .map(|(qualname, count, took)| match measured.and_then(|report| times_of(report, qualname)) {
-        Some(times) => measured_operation(qualname, count, times),
+        // A recording may tell of a failure that a device repeats.
+        Some(times) => {
+            let failed = (count.failed + times.failed).min(count.calls);
+            operation(qualname, Count { failed, ..count }, times.latency)
+        }
         None => operation(qualname, count, took),
     })
     .collect();
@@ -77,37 +80,19 @@ fn times_of<'r>(report: &'r PlayReport, qualname: &str) -> Option<&'r CallTimes>
     report.calls.iter().find(|calls| calls.call == name)
 }
 
-fn measured_operation(qualname: &'static str, count: Count, times: &CallTimes) -> CallOperation {
+fn operation(qualname: &'static str, count: Count, took: Spread) -> CallOperation {
     let ms = |nanos: u64| Nanos(nanos).as_ms();
-    let Spread { mean_ns, min_ns, p50_ns, p90_ns, p99_ns, max_ns, .. } = times.latency;
+    let Spread { mean_ns, min_ns, p50_ns, p90_ns, p99_ns, max_ns, .. } = took;
     CallOperation {
         qualname,
         count: count.calls,
-        // A recording may tell of a failure that a device repeats.
-        errors: (count.failed + times.failed).min(count.calls),
+        errors: count.failed,
         mean_ms: mean_ns / 1e6,
         p50_ms: ms(p50_ns),
         p90_ms: ms(p90_ns),
         p99_ms: ms(p99_ns),
         min_ms: ms(min_ns),
         max_ms: ms(max_ns),
-    }
-}
-
-fn operation(qualname: &'static str, count: Count, took: &[Nanos]) -> CallOperation {
-    let mut samples = Samples::default();
-    took.iter().for_each(|took| samples.record(took.as_ms()));
-    let found = samples.distribution();
-    CallOperation {
-        qualname,
-        count: count.calls,
-        errors: count.failed,
-        mean_ms: found.mean,
-        p50_ms: found.median,
-        p90_ms: found.p90,
-        p99_ms: found.p99,
-        min_ms: found.min,
-        max_ms: found.max,
     }
 }
 

@@ -95,7 +95,7 @@ struct Lines<'o> {
     jsonl: Option<&'o mut (dyn Write + 'o)>,
     verbose: Option<&'o mut (dyn Write + 'o)>,
     /// Where calls are measured: lines that wait for what they took.
-    later: Option<Vec<Value>>,
+    later: Option<Vec<Box<str>>>,
 }
 
 impl Lines<'_> {
@@ -107,7 +107,8 @@ impl Lines<'_> {
     fn end(mut self, report: Option<&PlayReport>) -> Result<()> {
         let (Some(lines), Some(out)) = (self.later.take(), &mut self.jsonl) else { return Ok(()) };
         let mut each = report.map(|report| report.each.iter()).into_iter().flatten();
-        for mut line in lines {
+        for line in lines {
+            let mut line: Value = serde_json::from_str(&line).expect("written here");
             let took = if line["surplus"] == true { None } else { each.next() };
             line["latency_ms"] = json!(took.map_or(0.0, |took| took.as_ms()));
             writeln!(out, "{line}").map_err(|error| failed("--jsonl-out", &error))?;
@@ -126,7 +127,7 @@ impl Listener for Lines<'_> {
             return Ok(ControlFlow::Continue(()));
         }
         match (&mut self.jsonl, &mut self.later) {
-            (Some(_), Some(later)) => later.push(json_of(made)),
+            (Some(_), Some(later)) => later.push(json_of(made).to_string().into()),
             (Some(out), None) => {
                 writeln!(out, "{}", json_of(made)).map_err(|error| failed("--jsonl-out", &error))?;
             }

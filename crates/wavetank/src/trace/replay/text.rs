@@ -25,8 +25,9 @@ impl fmt::Display for CallReplay {
             writeln!(f, "It was ended before the recording was.")?;
         }
         self.keys(f)?;
-        if self.plan.mode != Mode::Closed {
-            self.divergence(f)?;
+        match self.plan.mode {
+            Mode::Closed => self.decided(f)?,
+            Mode::Open | Mode::Pinned => self.divergence(f)?,
         }
         for line in &self.left_out {
             writeln!(f, "Left out: {line}")?;
@@ -191,9 +192,10 @@ impl CallReplay {
             0 => String::new(),
             failed => format!("; of these {failed} did not come from the device"),
         };
+        let when = if self.plan.mode == Mode::Pinned { " before they were put right" } else { "" };
         writeln!(
             f,
-            "Prefetched keys: {} of {} found ({:.2} %), {} not, {} for want of memory{unloaded}",
+            "Prefetched keys{when}: {} of {} found ({:.2} %), {} not, {} for want of memory{unloaded}",
             tally.hits_l1 + tally.hits_l2,
             tally.asked,
             100.0 * hit_rate(tally),
@@ -215,7 +217,22 @@ impl CallReplay {
             tally.refused_staged,
             tally.refused_no_memory,
         )?;
-        writeln!(f, "Locks: {} held at the end, {} expired", tally.held_at_end, tally.expired)
+        writeln!(
+            f,
+            "Locks: {} not given back as recorded, {} held at the end, {} expired",
+            tally.leaked, tally.held_at_end, tally.expired,
+        )
+    }
+
+    /// What callers that decide themselves did not do.
+    fn decided(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let tally = &self.tally;
+        writeln!(
+            f,
+            "Decided anew: {} recorded writes of keys were not made, as they were found, and {} reads, as they \
+             were not looked for; {} misses were not stored, as nothing says how long they are",
+            tally.writes_left, tally.reads_left, tally.unsized_misses,
+        )
     }
 
     /// How far outcomes are from those that the recording holds or implies.
