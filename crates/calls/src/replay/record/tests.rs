@@ -134,12 +134,18 @@ proptest! {
     #[test]
     fn a_recorded_replay_made_again_is_itself(calls in calls(), manner in manner()) {
         let (first, records) = record(&calls, &manner);
+        let Scope { to, rounds, .. } = manner.scope;
         let again = Manner { tempo: Tempo::Told, mode: Mode::Open, scope: Scope::default(), ..manner };
         let (tally, second) = record(&records, &again);
         prop_assert!(tally.is_faithful(), "{:?}", tally);
         prop_assert_eq!(&second, &records);
+        // Locks expire: who holds them at the end depends on when that is, and what happens to nothing is not
+        // recorded.
+        let end = |records: &[Recorded]| records.iter().map(|record| record.at).filter(|at| *at < to).max();
+        let ends_alike = rounds == 1 && end(&calls) == end(&records);
         let state = |tally: &Tally| {
-            (tally.hits_l1, tally.hits_l2, tally.stored, tally.read, tally.held_at_end, tally.used_l1)
+            let held = if ends_alike { tally.held_at_end } else { 0 };
+            (tally.hits_l1, tally.hits_l2, tally.stored, tally.read, held, tally.used_l1)
         };
         prop_assert_eq!(state(&tally), state(&first));
         prop_assert_eq!(tally.background, first.background);
