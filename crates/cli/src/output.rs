@@ -38,8 +38,14 @@ pub(crate) fn stamped(kind: &str) -> String {
     format!("{kind}_{}", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"))
 }
 
-/// Refuses output that would overwrite the input or other output, by whatever name.
+/// Refuses output that would overwrite the input or other output, by whatever name, and what is no name.
 pub(crate) fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
+    let is_dash = |(flag, path): &&(&str, &Path)| flag.starts_with("--") && *path == Path::new("-");
+    if let Some((flag, _)) = files.iter().find(is_dash) {
+        return Err(Error::usage("output goes to a file")
+            .at(format!("{flag} -"))
+            .hint("name a file; /dev/stdout is one, and ./- is one called -"));
+    }
     for (position, (flag, path)) in files.iter().enumerate().skip(1) {
         if let Some((other, _)) = files[..position].iter().find(|(_, other)| is_same(other, path)) {
             return Err(

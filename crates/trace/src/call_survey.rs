@@ -19,6 +19,8 @@ pub struct CallSurvey {
     pub damaged: Skipped,
     /// The file ends within a frame: what is there of it is lost.
     pub cut: Option<Cut>,
+    /// The recording goes on in a file that cannot be read, and why.
+    pub missing_part: Option<String>,
     /// Reading ended before the file did: what follows cannot be found.
     pub stopped: Option<Stop>,
     /// Calls the recorder could not keep up with, as it says itself.

@@ -26,6 +26,15 @@ pub enum Input {
     Stdin,
 }
 
+/// How an input begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Empty,
+    Byte(u8),
+    /// It can be read only once, or its first piece cannot be unpacked alone.
+    Hidden,
+}
+
 impl Input {
     /// `-` is standard input, anything else a path.
     pub fn named(name: &str) -> Self {
@@ -53,6 +62,29 @@ impl Input {
         let mut limited = (&mut bytes).take(BYTE_ORDER_MARK.len() as u64);
         limited.read_to_end(&mut start).map_err(|error| broken(&self.name(), 1, error))?;
         if start == BYTE_ORDER_MARK { Ok(bytes) } else { Ok(Box::new(Cursor::new(start).chain(bytes))) }
+    }
+
+    /// Its first byte, unpacked, which whoever opens it then reads again. [`Start::Hidden`] where that cannot be.
+    pub(crate) fn start(&self) -> Result<Start> {
+        match self {
+            Self::File(path)
+                if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) =>
+            {
+                return Ok(Start::Hidden);
+            }
+            Self::Stdin => {
+                let mut stdin = io::stdin().lock();
+                let bytes = stdin.fill_buf().map_err(|error| broken(&self.name(), 1, error))?;
+                return Self::Bytes(Arc::from(bytes)).start();
+            }
+            _ => {}
+        }
+        let mut byte = [0];
+        Ok(match self.open()?.read(&mut byte) {
+            Ok(0) => Start::Empty,
+            Ok(_) => Start::Byte(byte[0]),
+            Err(_) => Start::Hidden,
+        })
     }
 
     /// Opens it; compression is recognised by its first bytes.

@@ -38,7 +38,7 @@ pub use seeds::replay_seeds;
 pub use trace::{
     BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
     CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, LogInfo, Payload, StorageArgs,
-    TraceInfo, Wall, log_info, replay_calls, trace_info,
+    TraceInfo, Wall, guess_format, log_info, replay_calls, trace_info,
 };
 pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as BenchWatch};
 pub use wavetank_cache::{Promotion, WritePolicy};

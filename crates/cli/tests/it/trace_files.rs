@@ -101,3 +101,55 @@ fn waiting_for_a_recording_ends_at_once() {
     }
     assert_eq!(sandbox.names_in(""), [""; 0]);
 }
+
+/// Broken by: a part that is taken for the whole.
+#[test]
+fn a_recording_in_several_files_is_one() {
+    let sandbox = sandbox();
+    run(&sandbox, "x.lct --trace-output one.lct --output one.json", 0);
+    run(&sandbox, "x.lct --trace-output q.lct --trace-rotate-mb 0.01", 0);
+    run(&sandbox, "one.lct --strict --output one.json", 0);
+    run(&sandbox, "q.lct --strict --output q.json", 0);
+    let (one, parts) = (json(&sandbox, "one.json"), json(&sandbox, "q.json"));
+    assert_eq!(one["tally"], parts["tally"]);
+    let said = refused(&sandbox, "q.2.lct");
+    assert!(said.contains("it is part 2 of a recording"), "{said}");
+    std::fs::remove_file(sandbox.path("q.3.lct")).expect("a part");
+    let cut = run(&sandbox, "q.lct", 0);
+    assert!(cut.contains("Left out: parts that the recording goes on in: q.3.lct"), "{cut}");
+    run(&sandbox, "q.lct --strict", 1);
+    let info = sandbox.run("trace info q.lct").stdout;
+    assert!(info.contains("the recording goes on in part 3, which is missing: q.3.lct"), "{info}");
+}
+
+/// Broken by: two verbs that take the same standard input for different things.
+#[test]
+fn standard_input_is_what_it_begins_as() {
+    let sandbox = sandbox();
+    std::fs::copy(sandbox.path("x.lct"), sandbox.path("nameless")).expect("a copy");
+    for verb in ["info", "replay"] {
+        let named = sandbox.run(&format!("trace {verb} x.lct"));
+        let read = sandbox.run_reading(&format!("trace {verb} -"), "x.lct");
+        let nameless = sandbox.run(&format!("trace {verb} nameless"));
+        let first = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!((read.code, nameless.code), (Some(0), Some(0)), "{}{}", read.stderr, nameless.stderr);
+        assert_eq!(first(&read.stdout), first(&named.stdout), "{verb}");
+        assert_eq!(first(&nameless.stdout), first(&named.stdout), "{verb}");
+        sandbox.write("log", "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n");
+        let log = sandbox.run_reading(&format!("trace {verb} -"), "log");
+        let said = log.stdout + &log.stderr;
+        assert!(said.contains("mlperf-csv") || said.contains("no operation of it was played"), "{said}");
+    }
+}
+
+/// Broken by: a file called -.
+#[test]
+fn a_dash_is_no_file() {
+    let sandbox = sandbox();
+    let before = sandbox.names_in("");
+    for flag in ["--output", "--jsonl-out"] {
+        let said = refused(&sandbox, &format!("x.lct {flag} -"));
+        assert!(said.contains(&format!("{flag} -: output goes to a file")), "{said}");
+    }
+    assert_eq!(sandbox.names_in(""), before);
+}

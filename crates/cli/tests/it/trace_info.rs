@@ -112,7 +112,7 @@ fn parts_say_that_they_are() {
     let sandbox = Sandbox::empty();
     record(&sandbox, "parts.lct", LctOptions { rotate_bytes: Some(1_000), cap_bytes: Some(2_500) });
     let first = sandbox.run("trace info parts.lct").stdout;
-    assert!(first.contains("note         the recording goes on in part 2\n"), "{first}");
+    assert!(first.contains("note         it is in 2 files, read as one\n"), "{first}");
     let second = sandbox.run("trace info parts.2.lct").stdout;
     assert!(second.contains(", level storage, part 2\n"), "{second}");
     let last = sandbox.names_in("").into_iter().rfind(|name| name.ends_with(".lct") && name != "parts.lct");
@@ -141,7 +141,10 @@ fn damage_and_other_files() {
         ("wrong.lct", "error: wrong.lct: its first frame is no header: "),
         ("empty.lct", "error: empty.lct: it is empty\nhint: "),
         ("missing.lct", "error: missing.lct: cannot open: "),
-        ("log", "error: log: byte 0: a frame of 1416195429 bytes, above the limit of 67108864\nhint: "),
+        (
+            "log --format lct",
+            "error: log: byte 0: a frame of 1416195429 bytes, above the limit of 67108864\nhint: ",
+        ),
         ("ours.lct --format mlperf-csv", "error: ours.lct:"),
         ("log --format csv", "unknown storage-call format"),
         ("log.csv --frame-limit 1", "error: --frame-limit: mlperf-csv has no frames"),

@@ -1,8 +1,11 @@
 //! Storage-call traces: what a run asks a store, or reads, writes and deletes in which of its tiers. One
 //! file per format, one row each in [`ALL`]; formats are read and written.
 
+mod guess;
 pub mod lct;
 pub mod mlperf_csv;
+
+pub use guess::guess;
 
 use std::io;
 

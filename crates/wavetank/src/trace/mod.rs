@@ -14,3 +14,8 @@ pub use replay::{
     BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
     CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Payload, StorageArgs, Wall, replay_calls,
 };
+
+/// The format that the trace `file` is read with, if nobody says it; `-` is standard input.
+pub fn guess_format(file: &str) -> wavetank_model::Result<&'static str> {
+    wavetank_trace::calls::guess(&wavetank_trace::Input::named(file))
+}

@@ -4,13 +4,12 @@ mod calls;
 mod log;
 mod words;
 
-use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use wavetank::{CallPace, Error, PlayPace, Result, log_info, trace_info};
+use wavetank::{CallPace, Error, PlayPace, Result, guess_format, log_info, trace_info};
 
 use crate::output;
 
@@ -34,8 +33,8 @@ struct InfoFlags {
     /// The recording or log, plain, .gz or .zst; - is standard input.
     #[arg(value_name = "FILE")]
     file: String,
-    /// Its format: a row of `wavetank list calls` [default: mlperf-csv for a name with .csv in it,
-    /// else lct].
+    /// Its format: a row of `wavetank list calls` [default: by its name, with .lct or .csv in it, or
+    /// else by how it begins].
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
     /// As JSON.
@@ -52,8 +51,8 @@ struct ReplayFlags {
     /// The recording or log, plain, .gz or .zst; - is standard input.
     #[arg(value_name = "FILE")]
     file: String,
-    /// Its format: a row of `wavetank list calls` [default: lct for a name with .lct in it,
-    /// else mlperf-csv].
+    /// Its format: a row of `wavetank list calls` [default: by its name, with .lct or .csv in it, or
+    /// else by how it begins].
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
     /// Where the report goes.
@@ -70,7 +69,6 @@ struct ReplayFlags {
 }
 
 const LCT: &str = "lct";
-const LOG: &str = "mlperf-csv";
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.what {
@@ -80,8 +78,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
 }
 
 fn info(flags: &InfoFlags) -> Result<ExitCode> {
-    let guessed = if name_of(&flags.file).contains(".csv") { LOG } else { LCT };
-    let format = flags.format.as_deref().unwrap_or(guessed);
+    let format = format_of(flags.format.as_deref(), &flags.file)?;
     if format != LCT {
         if flags.frame_limit.is_some() {
             return Err(Error::usage(format!("{format} has no frames")).at("--frame-limit"));
@@ -109,8 +106,8 @@ fn date(seconds: f64) -> String {
     }
 }
 
-fn name_of(file: &str) -> Cow<'_, str> {
-    Path::new(file).file_name().unwrap_or_default().to_string_lossy()
+fn format_of<'a>(given: Option<&'a str>, file: &str) -> Result<&'a str> {
+    given.map_or_else(|| guess_format(file), Ok)
 }
 
 fn replay(flags: ReplayFlags) -> Result<ExitCode> {
@@ -118,8 +115,7 @@ fn replay(flags: ReplayFlags) -> Result<ExitCode> {
     if let Some(path) = &output {
         output::keep_apart(&[("the input", file.as_ref()), ("--output", path)])?;
     }
-    let guessed = if name_of(&file).contains(".lct") { LCT } else { LOG };
-    let format = format.as_deref().unwrap_or(guessed);
+    let format = format_of(format.as_deref(), &file)?;
     let output = output.as_deref();
     let unfit = |kind: &str| {
         Err(Error::usage(format!("a flag of {kind} was given, and this is of format {format}"))

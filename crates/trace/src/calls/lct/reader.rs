@@ -10,6 +10,7 @@ use super::generation::Generations;
 use super::header::Header;
 use super::key::Names;
 use super::operation::{NAMES, Operation};
+use super::recording::part_path;
 use crate::Input;
 use crate::call_survey::{CallSurvey, Stop};
 use crate::calls::{Call, CallReader};
@@ -17,9 +18,15 @@ use crate::calls::{Call, CallReader};
 /// A longer frame is refused: it would be read into memory whole.
 pub const FRAME_LIMIT: usize = 64 << 20;
 
-/// An open recording.
+/// An open recording: a file, and those that it goes on in.
 pub struct Reader {
+    input: Input,
+    frame_limit: usize,
     frames: Frames,
+    /// The part that is being read.
+    part: u32,
+    /// The part that it says it goes on in.
+    next_part: Option<u64>,
     header: Header,
     names: Names,
     generations: Generations,
@@ -44,7 +51,11 @@ impl Reader {
             Next::End => return refused("it is empty"),
         };
         Ok(Self {
+            input: input.clone(),
+            frame_limit,
             frames,
+            part: header.part,
+            next_part: None,
             names: Names::new(header.schema),
             header,
             generations: Generations::ANY,
@@ -76,6 +87,7 @@ impl Reader {
         while !self.ended {
             let (offset, range) = match self.frames.advance() {
                 Next::Frame(offset, range) => (offset, range),
+                Next::End if self.goes_on() => continue,
                 last => {
                     self.ended = true;
                     return self.last(last).map(|()| None);
@@ -89,7 +101,10 @@ impl Reader {
                 }
                 Ok(Record::Mark(operation, number)) => {
                     self.counts[operation as usize] += 1;
-                    self.survey.note(mark(operation, number));
+                    match operation {
+                        Operation::Continued => self.next_part = Some(number),
+                        _ => self.survey.note(capped(number)),
+                    }
                 }
                 Ok(Record::Other(qualname, at_s)) => {
                     self.survey.count(qualname, 1);
@@ -111,10 +126,58 @@ impl Reader {
         Ok(None)
     }
 
+    /// Turns to the next part, where this one says that there is one; whether it could.
+    fn goes_on(&mut self) -> bool {
+        let Some(number) = self.next_part.take() else { return false };
+        if self.header.part > 1 {
+            self.survey.note(format!("the recording goes on in part {number}"));
+            return false;
+        }
+        match self.part_at(number) {
+            Ok(frames) => {
+                (self.frames, self.part) = (frames, self.part + 1);
+                true
+            }
+            Err(reason) => {
+                self.survey
+                    .note(format!("the recording goes on in part {number}, which is missing: {reason}"));
+                self.survey.missing_part = Some(reason);
+                false
+            }
+        }
+    }
+
+    /// The frames of the next part after its header, or why there are none.
+    fn part_at(&self, number: u64) -> std::result::Result<Frames, String> {
+        let Input::File(first) = &self.input else {
+            return Err("only a file has others beside it".to_owned());
+        };
+        let part = u32::try_from(number).ok().filter(|part| Some(*part) == self.part.checked_add(1));
+        let Some(part) = part else {
+            return Err(format!("after part {} comes another", self.part));
+        };
+        let input = Input::File(part_path(first, part));
+        let mut frames = Frames::open(&input, self.frame_limit).map_err(|error| error.to_string())?;
+        let Next::Frame(_, range) = frames.advance() else {
+            return Err(format!("{}: it has no header", input.name()));
+        };
+        let header = Header::of(frames.content(range), frames.name()).map_err(|error| error.to_string())?;
+        let Header { schema, wall_start_s, .. } = self.header;
+        if (header.part, header.schema, header.wall_start_s) != (part, schema, wall_start_s) {
+            return Err(format!("{}: it is of another recording", input.name()));
+        }
+        Ok(frames)
+    }
+
     /// How the file ends.
     fn last(&mut self, last: Next) -> Result<()> {
         match last {
-            Next::Cut(cut) => self.survey.cut = Some(cut),
+            Next::Cut(cut) => {
+                self.survey.cut = Some(cut);
+                if self.part > self.header.part {
+                    self.survey.note(format!("it ends within a frame of part {}", self.part));
+                }
+            }
             Next::Stop(stop) => {
                 let error = stopped(&stop, self.frames.name());
                 self.survey.stopped = Some(stop);
@@ -137,6 +200,8 @@ impl Reader {
 
     #[cold]
     fn passed_over(&mut self, kind: FaultKind, reason: &str, offset: u64) -> Result<()> {
+        let in_part = (self.part > self.header.part).then(|| format!("part {}: {reason}", self.part));
+        let reason = in_part.as_deref().unwrap_or(reason);
         match kind {
             FaultKind::Damaged => self.survey.damaged.add(reason, offset),
             FaultKind::Unknown => self.survey.unknown.add(reason, offset),
@@ -160,12 +225,9 @@ fn stopped(stop: &Stop, name: &str) -> Error {
         .hint("the file is damaged here, or it is no .lct recording; every record before it can be read")
 }
 
-/// What a mark of the recorder says.
-fn mark(operation: Operation, number: u64) -> String {
-    match operation {
-        Operation::Continued => format!("the recording goes on in part {number}"),
-        _ => format!("the recording reached its largest size, {number} bytes, and stopped"),
-    }
+/// What the recorder says of a recording that it stopped.
+fn capped(bytes: u64) -> String {
+    format!("the recording reached its largest size, {bytes} bytes, and stopped")
 }
 
 impl Iterator for Reader {
@@ -183,6 +245,9 @@ impl CallReader for Reader {
 
     fn survey(&self) -> CallSurvey {
         let mut survey = self.survey.clone();
+        if self.part > self.header.part {
+            survey.note(format!("it is in {} files, read as one", self.part));
+        }
         for (name, count) in NAMES.iter().zip(self.counts) {
             survey.count(name, count);
         }

@@ -76,7 +76,8 @@ fn read_bytes(bytes: &[u8]) -> Result<(u64, CallSurvey)> {
     read(&Input::Bytes(Arc::from(bytes)))
 }
 
-/// Broken by: a part that is lost, without its header, or larger than it may be.
+/// Broken by: a part that is lost, without its header, larger than it may be, not read with the first, or of
+/// another recording and read all the same.
 #[test]
 fn a_full_file_is_followed_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,17 +95,25 @@ fn a_full_file_is_followed_by_the_next() {
             second,
             if name == "plain" { "plain.2".to_owned() } else { name.replace(".lct", ".2.lct") }
         );
-        let mut total = 0;
-        for (part, file) in (1..).zip(&written.files) {
+        for (part, file) in (2..).zip(&written.files[1..]) {
             let input = Input::File(file.clone());
             assert_eq!(Reader::open(&input, FRAME_LIMIT).unwrap().header().part, part);
             let (calls, survey) = read(&input).unwrap();
             let last = written.files.len() == part as usize;
             let note = format!("the recording goes on in part {}", part + 1);
             assert_eq!(survey.notes, if last { Vec::new() } else { vec![note] });
-            total += calls;
+            assert!(calls > 0 && calls < 100, "a part by itself is a part");
         }
-        assert_eq!(total, 100);
+        let (calls, survey) = read(&Input::File(path.clone())).unwrap();
+        let note = format!("it is in {} files, read as one", written.files.len());
+        assert_eq!((calls, survey.notes, survey.missing_part), (100, vec![note], None));
+        let read_again = || read(&Input::File(path.clone())).unwrap();
+        std::fs::copy(&written.files[1], &written.files[2]).unwrap();
+        let (calls, survey) = read_again();
+        assert!(calls < 100 && survey.missing_part.unwrap().contains("it is of another recording"));
+        std::fs::remove_file(&written.files[1]).unwrap();
+        let (fewer, survey) = read_again();
+        assert!(fewer < calls && survey.missing_part.is_some(), "{:?}", survey.notes);
     }
 }
 

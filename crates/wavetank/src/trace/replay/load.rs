@@ -56,6 +56,7 @@ impl Loaded {
                 .at(recording.to_owned())
                 .hint("`wavetank trace info` says what is in it"));
         }
+        refuse_part(recording, reader.header().part)?;
         let mut calls: Vec<Recorded> = Vec::new();
         while let Some(recorded) = reader.advance()? {
             calls.push(recorded);
@@ -101,10 +102,21 @@ impl Loaded {
 
     /// What is made again.
     pub(super) fn recording(&self) -> Recording<'_> {
-        let end = if self.survey.cut.is_some() { End::Cut } else { End::Whole };
+        let is_cut = self.survey.cut.is_some() || self.survey.missing_part.is_some();
+        let end = if is_cut { End::Cut } else { End::Whole };
         let Self { calls, layout_bytes, .. } = self;
         Recording { calls, keys: self.keys().len(), layout_bytes, end }
     }
+}
+
+/// What a part finds was stored in those before it.
+fn refuse_part(recording: &str, part: u32) -> Result<()> {
+    if part == 1 {
+        return Ok(());
+    }
+    Err(Error::input(format!("it is part {part} of a recording, and what came before is not in it"))
+        .at(recording.to_owned())
+        .hint("name the first part, as x.lct for x.2.lct: those after it are read with it"))
 }
 
 /// Where records were lost, a prefetch whose end is not there may have ended: it is taken to be over at once.

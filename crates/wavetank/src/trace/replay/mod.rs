@@ -229,6 +229,9 @@ fn left_out(survey: &CallSurvey) -> Vec<String> {
     lines.extend(
         survey.cut.as_ref().map(|cut| format!("the file ends within the frame at byte {}", cut.offset)),
     );
+    lines.extend(
+        survey.missing_part.as_ref().map(|why| format!("parts that the recording goes on in: {why}")),
+    );
     if survey.lost > 0 {
         lines.push(format!("calls that the recorder lost: {}", survey.lost));
     }

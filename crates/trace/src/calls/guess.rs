@@ -1,0 +1,55 @@
+//! Which format a trace has: its name tells, or else how it begins.
+
+use wavetank_model::{Error, Result};
+
+use super::{lct, mlperf_csv};
+use crate::Input;
+use crate::input::Start;
+
+/// The row of the table that `input` is read with, if nobody says it. An .lct begins with a length, whose first
+/// byte is no character (spec/storage-trace.md 1.1).
+pub fn guess(input: &Input) -> Result<&'static str> {
+    let (recording, log) = (lct::ENTRY.name, mlperf_csv::ENTRY.name);
+    if let Input::File(path) = input {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        match (name.contains(".lct"), name.contains(".csv")) {
+            (true, _) => return Ok(recording),
+            (_, true) => return Ok(log),
+            _ => {}
+        }
+    }
+    match input.start()? {
+        Start::Byte(b' '..=b'~' | b'\t' | b'\r' | b'\n' | 0xef) => Ok(log),
+        Start::Byte(_) | Start::Empty => Ok(recording),
+        Start::Hidden => Err(Error::usage("its format cannot be told by how it begins")
+            .at(input.name())
+            .hint(format!("give --format {recording} or --format {log}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn of(bytes: &[u8]) -> Result<&'static str> {
+        guess(&Input::Bytes(Arc::from(bytes)))
+    }
+
+    /// Broken by: one kind that is taken for the other, packed or not; a guess where there is nothing to go by.
+    #[test]
+    fn it_is_told_by_how_it_begins() {
+        let recording = [0, 0, 1, 44, 0x8a];
+        assert_eq!(of(&recording).unwrap(), "lct");
+        assert_eq!(of(b"Timestamp,").unwrap(), "mlperf-csv");
+        assert_eq!(of(b"\xef\xbb\xbfTimestamp,").unwrap(), "mlperf-csv");
+        assert_eq!(of(b"").unwrap(), "lct");
+        let packed = zstd::encode_all(&recording[..], 1).unwrap();
+        assert_eq!(of(&packed).unwrap(), "lct");
+        let error = of(&packed[..6]).unwrap_err().to_string();
+        assert!(error.contains("cannot be told"), "{error}");
+        assert_eq!(guess(&Input::named("nowhere/a.csv.gz")).unwrap(), "mlperf-csv");
+        assert_eq!(guess(&Input::named("nowhere/a.2.lct.zst")).unwrap(), "lct");
+    }
+}
