@@ -1,5 +1,5 @@
-//! The caller decides again: it reads what it finds and stores what it does not, at the recorded times. What it
-//! wrote without looking it up is written as recorded.
+//! The caller decides again: it reads what it finds and stores what it does not, at the recorded times. What
+//! it wrote without looking it up is written as recorded.
 
 use wavetank_model::{Fate, KeyId, LayoutId, LockMode, Prefetch, Recorded, Result, StorageCall};
 

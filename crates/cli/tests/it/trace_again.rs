@@ -310,6 +310,11 @@ fn a_recorded_benchmark_replays_as_it_was() {
     assert!(replayed.contains("Background work as recorded: the storage is as recorded"), "{replayed}");
     run(&sandbox, "b.lct --strict --trace-output c.lct", 0);
     assert!(bytes(&sandbox, "b.lct") == bytes(&sandbox, "c.lct"));
+    // Its callers look objects up one by one, and store what they never looked for.
+    run(&sandbox, "r.lct --mode closed --output closed.json", 0);
+    let closed = &json(&sandbox, "closed.json")["tally"];
+    assert!(closed["stored"].as_u64() > Some(0) && closed["used_l1"].as_u64() > Some(0), "{closed}");
+    assert_eq!(closed["read_failed"], 0, "{closed}");
     let limited = run(&sandbox, "r.lct --l1-size-gb 0.1", 0);
     assert!(limited.contains("Background work simulated: not as recorded"), "{limited}");
     assert!(limited.contains("objects left by themselves: this is not followed"), "{limited}");

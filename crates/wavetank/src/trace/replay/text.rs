@@ -229,8 +229,8 @@ impl CallReplay {
         let tally = &self.tally;
         writeln!(
             f,
-            "Decided anew: {} recorded writes of keys were not made, as they were found, and {} reads, as they \
-             were not looked for; {} misses were not stored, as nothing says how long they are",
+            "Decided anew: {} recorded writes of keys were not made, as they were found, and {} reads, as \
+             they were not looked for; {} misses were not stored, as nothing says how long they are",
             tally.writes_left, tally.reads_left, tally.unsized_misses,
         )
     }
@@ -253,7 +253,7 @@ impl CallReplay {
         )?;
         let unknown = tally.prefetches - tally.prefetches_compared;
         if unknown > 0 {
-            writeln!(f, "Not compared: {unknown} prefetches, as nothing says what they found then")?;
+            writeln!(f, "Not compared: {unknown} prefetches, as it is not known what they should find")?;
         }
         if self.plan.mode == Mode::Pinned {
             writeln!(f, "Put right: {} put in, {} taken out", tally.forced_in, tally.forced_out)?;
