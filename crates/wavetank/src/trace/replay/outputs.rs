@@ -108,8 +108,10 @@ impl Lines<'_> {
         let (Some(lines), Some(out)) = (self.later.take(), &mut self.jsonl) else { return Ok(()) };
         let mut each = report.map(|report| report.each.iter()).into_iter().flatten();
         for mut line in lines {
-            let took = if line["surplus"] == true { None } else { each.next() };
-            line["latency_ms"] = json!(took.map_or(0.0, |took| took.as_ms()));
+            let is_surplus = line["surplus"] == true;
+            let took = if is_surplus { Some(Nanos::ZERO) } else { each.next().copied().flatten() };
+            // Null is a call that was dropped when it was ended early.
+            line["latency_ms"] = json!(took.map(|took| took.as_ms()));
             writeln!(out, "{line}").map_err(|error| failed("--jsonl-out", &error))?;
         }
         Ok(())
