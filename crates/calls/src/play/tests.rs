@@ -98,8 +98,8 @@ fn who_stops_gets_what_there_is() {
     assert_eq!(std::fs::read_dir(location.path()).unwrap().count(), 0);
 }
 
-/// Broken by: a queue that is worked off after a stop, a sleep that nobody ends, or somebody who waits for what
-/// was given up: each of them takes hours.
+/// Broken by: a queue that is worked off after a stop, a sleep that nobody ends, or somebody who waits for
+/// what was given up: each of them takes hours.
 #[test]
 fn who_stops_does_not_wait_for_what_was_decided() {
     let mut dropped = 0;

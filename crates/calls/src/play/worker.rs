@@ -1,6 +1,6 @@
 //! The threads that move bytes. Each takes its work in the order it was decided, and waits only for work that
-//! was decided before: the earliest that is not done is never waiting, so nothing waits for ever. After a stop
-//! what they have in hand is finished, and the rest given up, so that nobody waits for that either.
+//! was decided before: the earliest that is not done is never waiting, so nothing waits for ever. After a
+//! stop what they have in hand is finished, and the rest given up, so that nobody waits for that either.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
