@@ -64,7 +64,7 @@ impl Input {
         if start == BYTE_ORDER_MARK { Ok(bytes) } else { Ok(Box::new(Cursor::new(start).chain(bytes))) }
     }
 
-    /// Its first byte, unpacked, which whoever opens it then reads again. [`Start::Hidden`] where that cannot be.
+    /// Its first byte, unpacked, which whoever opens it then reads again; hidden where that cannot be.
     pub(crate) fn start(&self) -> Result<Start> {
         match self {
             Self::File(path)

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 
+mod call_guess;
 mod call_survey;
 pub mod calls;
 mod input;

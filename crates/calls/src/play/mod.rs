@@ -44,7 +44,7 @@ pub struct PlayOptions {
     pub contents: Contents,
     /// Which latencies are kept besides their spread.
     pub keep: Keep,
-    /// Set by whoever wants it to end early: what was begun is finished.
+    /// Set by whoever wants it to end early: what is at a device is finished, and nothing that waits.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -97,6 +97,7 @@ pub fn play(
         pool: Pool::new(plan.l1.capacity_bytes),
         contents: options.contents,
         keep: options.keep,
+        stop: Arc::clone(&options.stop),
     });
     let mut crew = Crew::hire(&ground, options.threads)?;
     let begun = Instant::now();
@@ -106,6 +107,8 @@ pub fn play(
     let interrupted = listeners.0.interrupted;
     drop(listeners);
     let measured = crew.finish(plan.adapters.len());
+    // All may have been decided, and not all of it done.
+    let interrupted = interrupted || options.stop.load(Ordering::Relaxed);
     let wall = Nanos(begun.elapsed().as_nanos() as u64);
     let notes = ground.depots.iter().flat_map(Depot::notes).collect();
     let Ok(ground) = Arc::try_unwrap(ground) else { unreachable!("the threads have ended") };
@@ -454,6 +457,9 @@ impl Listener for Director<'_> {
     }
 
     fn ended(&mut self, after: &[Note]) -> Result<()> {
+        if self.interrupted {
+            return Ok(());
+        }
         let work = self.follow(after);
         let _ = self.hand_out(0, None, work);
         Ok(())

@@ -19,7 +19,7 @@ enum Made {
     /// It is written, and nobody may read it.
     Filled(Object),
     Published(Arc<Object>),
-    /// It will never be there: a device failed.
+    /// It will never be there: a device failed, or it was given up.
     Failed,
 }
 
@@ -43,6 +43,11 @@ impl Promise {
         self.make(object.map_or(Made::Failed, |object| Made::Published(Arc::new(object))));
     }
 
+    /// Nobody will make it: whoever waits goes on without.
+    pub(super) fn give_up(&self) {
+        self.make(Made::Failed);
+    }
+
     /// The object, once it can be read; absent if it never will.
     pub(super) fn wait(&self) -> Option<Arc<Object>> {
         match &*self.wait_while(|made| matches!(made, Made::NotYet | Made::Filled(_))) {
@@ -51,8 +56,13 @@ impl Promise {
         }
     }
 
+    /// What was given up stays so: nobody may be left to publish it.
     fn make(&self, what: Made) {
-        *self.made.lock().unwrap_or_else(PoisonError::into_inner) = what;
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*made, Made::Failed) {
+            *made = what;
+        }
+        drop(made);
         self.changed.notify_all();
     }
 
@@ -93,14 +103,13 @@ impl Arrival {
         self.changed.notify_all();
     }
 
-    /// Waits until it is there; whether it ever is.
-    pub(super) fn wait(&self) -> bool {
+    /// Waits until it was written; when it is there, if ever.
+    pub(super) fn wait(&self) -> Option<Instant> {
         let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
         let came = self.changed.wait_while(came, |came| matches!(came, Came::NotYet));
-        let came = *came.unwrap_or_else(PoisonError::into_inner);
-        if let Came::At(at) = came {
-            std::thread::sleep(at.saturating_duration_since(Instant::now()));
+        match *came.unwrap_or_else(PoisonError::into_inner) {
+            Came::At(at) => Some(at),
+            _ => None,
         }
-        matches!(came, Came::At(_))
     }
 }

@@ -12,6 +12,8 @@ pub struct PlayReport {
     pub wall_ns: u64,
     /// Whether it ended before the recording did.
     pub interrupted: bool,
+    /// Calls that were decided when it was ended early, and whose bytes did not move any more.
+    pub dropped: u64,
     /// From when calls were due to when they were begun; it is part of their latencies.
     pub late: Spread,
     /// Calls, by what they are.
@@ -22,9 +24,9 @@ pub struct PlayReport {
     pub wrong: u64,
     /// What does not work as it should, in words.
     pub notes: Vec<String>,
-    /// How long each call took, in their order, where that is kept.
+    /// How long each call took, in their order, where that is kept; nothing if it was dropped.
     #[serde(skip)]
-    pub each: Vec<Nanos>,
+    pub each: Vec<Option<Nanos>>,
 }
 
 /// Calls of one kind.
@@ -119,7 +121,9 @@ pub(super) struct Measured {
     pub(super) wrong: u64,
     pub(super) late: Latencies,
     /// Calls by their place.
-    pub(super) each: Vec<(u64, Nanos)>,
+    pub(super) each: Vec<(u64, Option<Nanos>)>,
+    /// Calls that were given up.
+    pub(super) dropped: u64,
 }
 
 impl Measured {
@@ -132,6 +136,7 @@ impl Measured {
             wrong: 0,
             late: Latencies::default(),
             each: Vec::new(),
+            dropped: 0,
         }
     }
 
@@ -142,6 +147,7 @@ impl Measured {
         self.wrong += other.wrong;
         self.late.absorb(other.late);
         self.each.extend(other.each);
+        self.dropped += other.dropped;
     }
 
     pub(super) fn report(mut self, wall: Nanos, interrupted: bool, notes: Vec<String>) -> PlayReport {
@@ -161,6 +167,7 @@ impl Measured {
         PlayReport {
             wall_ns: wall.0,
             interrupted,
+            dropped: self.dropped,
             late: self.late.spread(),
             calls: KINDS.iter().zip(self.calls).map(row).collect(),
             adapters: adapters.map(adapter).collect(),

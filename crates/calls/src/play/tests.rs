@@ -97,3 +97,33 @@ fn who_stops_gets_what_there_is() {
     assert!(report.interrupted && tally.calls < calls.len() as u64, "{}", tally.calls);
     assert_eq!(std::fs::read_dir(location.path()).unwrap().count(), 0);
 }
+
+/// Broken by: a queue that is worked off after a stop, a sleep that nobody ends, or somebody who waits for
+/// what was given up: each of them takes hours.
+#[test]
+fn who_stops_does_not_wait_for_what_was_decided() {
+    let mut dropped = 0;
+    for seed in 1003..1009 {
+        let location = tempfile::tempdir().unwrap();
+        let (mut plan, calls) = recorded(seed, location.path());
+        for adapter in &mut plan.adapters {
+            (adapter.medium, adapter.bytes_per_second) = (Medium::Mock, Some(1.0));
+        }
+        let manner = Manner { plan, tempo: Tempo::Told, mode: Mode::Open, scope: Scope::default() };
+        let options = options(Pace::Max, 2);
+        let stop = Arc::clone(&options.stop);
+        let (done, is_done) = channel();
+        std::thread::spawn(move || {
+            let _ = done.send(play(&recording(&calls), &manner, &options, None));
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        stop.store(true, Ordering::Relaxed);
+        let (tally, report) = is_done.recv_timeout(Duration::from_secs(30)).expect("it ends").unwrap();
+        assert_eq!((tally.interrupted, report.wrong), (report.interrupted, 0));
+        let errors = report.calls.iter().map(|calls| calls.errors);
+        let moved = report.adapters.iter().map(|tier| tier.stored.errors + tier.loaded.errors);
+        assert_eq!(errors.chain(moved).sum::<u64>(), 0, "what was given up is no error: {report:?}");
+        dropped += report.dropped;
+    }
+    assert!(dropped > 0, "something waited");
+}

@@ -1,7 +1,9 @@
 //! The threads that move bytes. Each takes its work in the order it was decided, and waits only for work that
-//! was decided before: the earliest that is not done is never waiting, so nothing waits for ever.
+//! was decided before: the earliest that is not done is never waiting, so nothing waits for ever. After a
+//! stop what they have in hand is finished, and the rest given up, so that nobody waits for that either.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -11,7 +13,7 @@ use wavetank_store::payload;
 
 use super::promise::{Arrival, Promise};
 use super::report::{Gauge, Kind, Measured};
-use super::{Contents, Keep};
+use super::{Contents, Keep, NAP};
 use crate::bytes::{Depot, Freight, Object, Pool};
 
 /// Pieces at a device at a time: of a thread that makes calls, and of the one that stores.
@@ -24,6 +26,24 @@ pub(super) struct Ground {
     pub(super) pool: Arc<Pool>,
     pub(super) contents: Contents,
     pub(super) keep: Keep,
+    pub(super) stop: Arc<AtomicBool>,
+}
+
+impl Ground {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps, unless it is stopped.
+    fn sleep_until(&self, moment: Instant) {
+        loop {
+            let left = moment.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.is_stopped() {
+                return;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+    }
 }
 
 /// A call, or what happened in the background before one.
@@ -51,6 +71,17 @@ pub(super) enum Step {
     Load { adapter: usize, objects: Vec<Loading> },
     /// Objects are read.
     Read(Vec<(KeyId, Arc<Promise>)>),
+}
+
+impl Step {
+    /// It is not done, and nobody waits for it.
+    fn give_up(self) {
+        match self {
+            Self::Fill { promise, .. } | Self::Publish(promise) => promise.give_up(),
+            Self::Load { objects, .. } => objects.iter().for_each(|object| object.promise.give_up()),
+            Self::Read(_) => {}
+        }
+    }
 }
 
 /// An object that comes from a tier behind.
@@ -94,27 +125,40 @@ impl Worker {
             let (begun, mut sum) = (Instant::now(), Sum::default());
             let mut read = Vec::new();
             for step in steps {
-                self.step(step, &mut sum, &mut read);
-            }
-            if let Some(Call { kind, due, number }) = call {
-                let gauge = &mut self.measured.calls[kind as usize];
-                gauge.bytes += sum.bytes;
-                gauge.errors += sum.errors;
-                gauge.failed += u64::from(sum.errors > 0);
-                let worked = begun.elapsed();
-                let late = due.map_or(Duration::ZERO, |due| begun.saturating_duration_since(due));
-                let took = nanos(late + worked);
-                gauge.latencies.record(took);
-                self.measured.late.record(nanos(late));
-                if self.ground.keep == Keep::Each {
-                    self.measured.each.push((number, took));
+                if self.ground.is_stopped() {
+                    step.give_up();
+                } else {
+                    self.step(step, &mut sum, &mut read);
                 }
+            }
+            if let Some(call) = call {
+                self.record(&call, begun, &sum);
             }
             // Comparing is not part of the call.
             sum.wrong += read.iter().filter(|(key, object)| !self.is_right(*key, object)).count() as u64;
             self.measured.wrong += sum.wrong;
         }
         self.measured
+    }
+
+    fn record(&mut self, call: &Call, begun: Instant, sum: &Sum) {
+        let keeps = self.ground.keep == Keep::Each;
+        if self.ground.is_stopped() {
+            // What is missing now was given up, and tells nothing of a device.
+            self.measured.dropped += 1;
+            self.measured.each.extend(keeps.then_some((call.number, None)));
+            return;
+        }
+        let gauge = &mut self.measured.calls[call.kind as usize];
+        gauge.bytes += sum.bytes;
+        gauge.errors += sum.errors;
+        gauge.failed += u64::from(sum.errors > 0);
+        let worked = begun.elapsed();
+        let late = call.due.map_or(Duration::ZERO, |due| begun.saturating_duration_since(due));
+        let took = nanos(late + worked);
+        gauge.latencies.record(took);
+        self.measured.late.record(nanos(late));
+        self.measured.each.extend(keeps.then_some((call.number, Some(took))));
     }
 
     fn step(&mut self, step: Step, sum: &mut Sum, read: &mut Vec<(KeyId, Arc<Object>)>) {
@@ -143,14 +187,15 @@ impl Worker {
     }
 
     fn load(&mut self, adapter: usize, objects: Vec<Loading>, sum: &mut Sum) {
-        let there: Vec<bool> = objects.iter().map(|object| object.from.wait()).collect();
+        let there: Vec<bool> = objects.iter().map(|object| self.is_there(&object.from)).collect();
         let begun = Instant::now();
         let wanted = objects.iter().zip(there).filter(|(_, there)| *there);
         let wanted: Vec<(KeyId, u64)> = wanted.map(|(object, _)| (object.key, object.bytes)).collect();
         let bytes = wanted.iter().map(|(_, bytes)| bytes).sum();
         let mut came: std::collections::HashMap<KeyId, Object> =
             self.freights[adapter].load(&wanted).into_iter().collect();
-        std::thread::sleep(self.ground.depots[adapter].takes(bytes).saturating_sub(begun.elapsed()));
+        self.ground.sleep_until(begun + self.ground.depots[adapter].takes(bytes));
+        let failed = u64::from(!self.ground.is_stopped());
         let gauge = &mut self.measured.loads[adapter];
         gauge.latencies.record(Nanos(begun.elapsed().as_nanos() as u64));
         for Loading { key, promise, .. } in objects {
@@ -162,12 +207,18 @@ impl Worker {
                     sum.bytes += object.len() as u64;
                 }
                 None => {
-                    gauge.errors += 1;
-                    sum.errors += 1;
+                    gauge.errors += failed;
+                    sum.errors += failed;
                 }
             }
             promise.arrive(object);
         }
+    }
+
+    /// Waits for a copy behind; whether it is there.
+    fn is_there(&self, copy: &Arrival) -> bool {
+        let at = copy.wait();
+        at.inspect(|at| self.ground.sleep_until(*at)).is_some()
     }
 
     fn is_right(&self, key: KeyId, object: &Object) -> bool {
@@ -278,6 +329,11 @@ impl Porter {
     pub(super) fn run(mut self, errands: &Receiver<(Errand, u64)>) -> Measured {
         while let Ok((errand, bytes)) = errands.recv() {
             match errand {
+                // What is there is removed in the end.
+                Errand::Delete { .. } if self.ground.is_stopped() => {}
+                Errand::Store(objects) if self.ground.is_stopped() => {
+                    objects.iter().for_each(|object| object.arrival.came(None));
+                }
                 Errand::Store(objects) => self.store(objects),
                 Errand::Delete { key, loading } => {
                     // A promise that is gone was kept.
@@ -287,7 +343,7 @@ impl Porter {
             }
             self.backlog.remove(bytes);
         }
-        std::thread::sleep(self.last.saturating_duration_since(Instant::now()));
+        self.ground.sleep_until(self.last);
         self.measured
     }
 
@@ -299,6 +355,7 @@ impl Porter {
         let failed = self.freight.put(&batch);
         let ends = (begun + self.ground.depots[self.adapter].takes(bytes)).max(Instant::now());
         self.last = self.last.max(ends);
+        let not_stored = u64::from(!self.ground.is_stopped());
         let Gauge { objects: stored, errors, bytes: moved, latencies, .. } =
             &mut self.measured.stores[self.adapter];
         latencies.record(Nanos((ends - begun).as_nanos() as u64));
@@ -309,7 +366,7 @@ impl Porter {
                     *stored += 1;
                     *moved += object.len() as u64;
                 }
-                None => *errors += 1,
+                None => *errors += not_stored,
             }
             arrival.came(object.map(|_| ends));
         }

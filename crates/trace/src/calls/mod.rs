@@ -1,16 +1,14 @@
 //! Storage-call traces: what a run asks a store, or reads, writes and deletes in which of its tiers. One
 //! file per format, one row each in [`ALL`]; formats are read and written.
 
-mod guess;
 pub mod lct;
 pub mod mlperf_csv;
-
-pub use guess::guess;
 
 use std::io;
 
 use wavetank_model::{Described, Error, ErrorKind, KeyTable, Nanos, Recorded, Result, find};
 
+pub use crate::call_guess::guess;
 use crate::{CallSurvey, Input, Output};
 
 /// One record of a trace. A format has one kind of them.

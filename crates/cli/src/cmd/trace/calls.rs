@@ -49,7 +49,8 @@ pub(super) struct CallFlags {
     /// [default: zeros].
     #[arg(long, value_name = "WHAT", value_parser = choice::<Payload>)]
     payload: Option<Payload>,
-    /// Exit with 1 when an outcome is other than recorded, or a record could not be read.
+    /// Exit with 1 when an outcome is other than recorded, or a record could not be read; with 2 when
+    /// nothing can be compared.
     #[arg(long)]
     strict: bool,
     /// Recorded is the replay: its calls, what became of them, when background work was done.

@@ -109,8 +109,10 @@ impl Lines<'_> {
         let mut each = report.map(|report| report.each.iter()).into_iter().flatten();
         for line in lines {
             let mut line: Value = serde_json::from_str(&line).expect("written here");
-            let took = if line["surplus"] == true { None } else { each.next() };
-            line["latency_ms"] = json!(took.map_or(0.0, |took| took.as_ms()));
+            let is_surplus = line["surplus"] == true;
+            let took = if is_surplus { Some(Nanos::ZERO) } else { each.next().copied().flatten() };
+            // Null is a call that was dropped when it was ended early.
+            line["latency_ms"] = json!(took.map(|took| took.as_ms()));
             writeln!(out, "{line}").map_err(|error| failed("--jsonl-out", &error))?;
         }
         Ok(())

@@ -23,6 +23,10 @@ impl fmt::Display for CallReplay {
         self.bytes(f)?;
         if self.tally.interrupted {
             writeln!(f, "It was ended before the recording was.")?;
+            let dropped = self.measured.as_ref().map_or(0, |report| report.dropped);
+            if dropped > 0 {
+                writeln!(f, "Calls whose bytes did not move any more: {dropped}; they are in no time above")?;
+            }
         }
         self.keys(f)?;
         match self.plan.mode {

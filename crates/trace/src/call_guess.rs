@@ -2,14 +2,13 @@
 
 use wavetank_model::{Error, Result};
 
-use super::{lct, mlperf_csv};
 use crate::Input;
 use crate::input::Start;
 
-/// The row of the table that `input` is read with, if nobody says it. An .lct begins with a length, whose first
-/// byte is no character (spec/storage-trace.md 1.1).
+/// The row of the table that `input` is read with, if nobody says it. An .lct begins with a length, whose
+/// first byte is no character (spec/storage-trace.md 1.1).
 pub fn guess(input: &Input) -> Result<&'static str> {
-    let (recording, log) = (lct::ENTRY.name, mlperf_csv::ENTRY.name);
+    let (recording, log) = ("lct", "mlperf-csv");
     if let Input::File(path) = input {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match (name.contains(".lct"), name.contains(".csv")) {
@@ -37,7 +36,7 @@ mod tests {
         guess(&Input::Bytes(Arc::from(bytes)))
     }
 
-    /// Broken by: one kind that is taken for the other, packed or not; a guess where there is nothing to go by.
+    /// Broken by: one kind that is taken for the other, packed or not; a guess with nothing to go by.
     #[test]
     fn it_is_told_by_how_it_begins() {
         let recording = [0, 0, 1, 44, 0x8a];
