@@ -5,7 +5,7 @@
 //! 10.1). A prefetch that locks nothing leaves no trace of what it found, nor does one after which calls are
 //! missing: because the recorder lost them, or because the file was cut.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Fate, KeyId, LockMode, Recorded, StorageCall};
@@ -53,19 +53,19 @@ pub(crate) fn expected(calls: &[Recorded], end: End, expect: Expect) -> Vec<Expe
 
 fn imply(calls: &[Recorded], end: End, found: &mut [Expected]) {
     let by_thread = has_threads(calls);
-    let mut callers: HashMap<Option<u32>, Caller> = HashMap::new();
+    let mut callers: BTreeMap<Option<u32>, Caller> = BTreeMap::new();
     for (at, recorded) in calls.iter().enumerate() {
         let caller = callers.entry(caller_of(recorded, by_thread)).or_default();
         match &recorded.call {
             StorageCall::SubmitPrefetch(asked) => {
                 caller.settle(found);
                 if asked.lock == LockMode::Lock {
-                    caller.prefetch = Some((at, Vec::new()));
+                    caller.prefetch = Some((at, Vec::with_capacity(asked.rows.len() * asked.columns())));
                 }
             }
-            StorageCall::ReserveWrite { .. } => {
+            StorageCall::ReserveWrite { keys, .. } => {
                 caller.settle_write(found);
-                caller.write = Some((at, Vec::new()));
+                caller.write = Some((at, Vec::with_capacity(keys.len())));
             }
             StorageCall::FinishRead { keys, .. } => {
                 caller.prefetch.iter_mut().for_each(|(_, released)| released.extend_from_slice(keys));

@@ -18,7 +18,7 @@ impl Player<'_> {
 
     fn put_hits_right(&mut self, recorded: &Recorded, asked: &Prefetch, expected: &[KeyId]) {
         let thread = caller_of(recorded, self.by_thread);
-        let mut got = self.found(&recorded.call);
+        let mut got: Vec<KeyId> = self.found(&recorded.call).collect();
         got.sort_unstable();
         for &key in got.iter().filter(|key| expected.binary_search(key).is_err()) {
             self.callers.of(thread).take(key, u32::MAX);
