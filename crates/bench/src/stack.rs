@@ -9,7 +9,7 @@ use wavetank_model::{Error, Result};
 use wavetank_store::backend::Location;
 use wavetank_store::backends::{self, Site};
 use wavetank_store::wrappers::verify;
-use wavetank_store::{Outcome, Store, Tier, dismantle};
+use wavetank_store::{Store, Tier, dismantle};
 
 use crate::plan::{Plan, TierPlan};
 
@@ -37,20 +37,7 @@ fn open_tier(tier: &TierPlan, verifies: bool) -> Result<Tier> {
 pub(crate) fn clear(store: &Arc<Store>) -> Result<()> {
     let told =
         |error: io::Error| Error::usage(format!("cannot remove the entries of an earlier run: {error}"));
-    let keys = store.keys();
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let mut lane = store.lane(1).map_err(told)?;
-    for key in keys {
-        lane.remove(key);
-        while let Some(done) = lane.wait() {
-            if let Outcome::Failed(error) = done.outcome {
-                return Err(told(error));
-            }
-        }
-    }
-    Ok(())
+    store.clear().map_err(told)
 }
 
 /// Removes what runs of `plan` left in places that outlive them, and nothing else; not if it is to be kept.

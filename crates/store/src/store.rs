@@ -13,6 +13,7 @@ use crate::buffer::Region;
 use crate::bus::{Bus, Events};
 use crate::call::{Ear, Listener, Voice};
 use crate::index::{Index, Stored};
+use crate::job::Outcome;
 use crate::key::Key;
 use crate::lane::Lane;
 use crate::ledger::Ledger;
@@ -146,6 +147,24 @@ impl Store {
     /// What was found at the start besides entries.
     pub fn recovery(&self) -> Recovery {
         self.recovery
+    }
+
+    /// Removes every entry, one at a time; the first that cannot be ends it.
+    pub fn clear(self: &Arc<Self>) -> io::Result<()> {
+        let keys = self.keys();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let mut lane = self.lane(1)?;
+        for key in keys {
+            lane.remove(key);
+            while let Some(done) = lane.wait() {
+                if let Outcome::Failed(error) = done.outcome {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Gives back what devices keep for later entries. Deleting files slows the file system down for minutes:

@@ -62,7 +62,7 @@ impl Depot {
         let eviction = (eviction::policy("noop")?.build)(&Settings::default())?;
         let store = Store::open(vec![Tier { backend, capacity_bytes: None, eviction }], Rules::default())?;
         let (survives, bytes_per_second) = (row.caps.survives, plan.bytes_per_second);
-        clear(&store)?;
+        store.clear().map_err(unremoved)?;
         Ok(Self { store: Some(store), bytes_per_second, survives, directory })
     }
 
@@ -95,7 +95,7 @@ impl Depot {
 
     fn empty(&mut self) -> Result<()> {
         let Some(store) = self.store.take().filter(|_| self.survives) else { return Ok(()) };
-        clear(&store)?;
+        store.clear().map_err(unremoved)?;
         store.trim().map_err(|error| Error::usage(format!("cannot delete spare files: {error}")))?;
         drop(store);
         if let Some(directory) = &self.directory {
@@ -139,22 +139,8 @@ fn own_place(
     Ok((Site { location, capacity_bytes: None, options: options.into() }, directory))
 }
 
-fn clear(store: &Arc<Store>) -> Result<()> {
-    let told = |error: io::Error| Error::usage(format!("cannot remove objects: {error}"));
-    let keys = store.keys();
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let mut lane = store.lane(1).map_err(told)?;
-    for key in keys {
-        lane.remove(key);
-        while let Some(done) = lane.wait() {
-            if let Outcome::Failed(error) = done.outcome {
-                return Err(told(error));
-            }
-        }
-    }
-    Ok(())
+fn unremoved(error: io::Error) -> Error {
+    Error::usage(format!("cannot remove objects: {error}"))
 }
 
 /// What one thread carries to a tier and back.

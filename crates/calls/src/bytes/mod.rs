@@ -1,8 +1,10 @@
 //! The bytes of objects: in memory, and in the tiers behind it.
 
 mod depot;
+mod hand;
 mod pool;
 
 pub(crate) use depot::{Depot, Freight};
+pub(crate) use hand::{start, start_with};
 pub use pool::Object;
 pub(crate) use pool::Pool;

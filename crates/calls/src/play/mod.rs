@@ -13,15 +13,14 @@ mod tests;
 mod worker;
 
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use wavetank_model::{Error, Fate, KeyId, Nanos, Result};
+use wavetank_model::{Fate, KeyId, Nanos, Result};
 
 pub(crate) use self::latencies::Latencies;
 pub use self::latencies::Spread;
@@ -29,7 +28,7 @@ use self::promise::{Arrival, Promise};
 pub use self::report::{AdapterTimes, CallTimes, Moved, PlayReport};
 use self::report::{Kind, Measured};
 use self::worker::{Backlog, Call, Errand, Ground, Job, Loading, Porter, Step, Storing, Worker};
-use crate::bytes::{Depot, Pool};
+use crate::bytes::{Depot, Pool, start_with};
 use crate::note::{Happened, Note};
 use crate::replay::{Act, Both, Listener, Made, Manner, Recording, Tally, replay};
 
@@ -122,8 +121,8 @@ struct Crew {
     jobs: Vec<SyncSender<Job>>,
     errands: Vec<Sender<(Errand, u64)>>,
     backlogs: Vec<Arc<Backlog>>,
-    workers: Vec<JoinHandle<Measured>>,
-    porters: Vec<JoinHandle<Measured>>,
+    workers: Vec<JoinHandle<Option<Measured>>>,
+    porters: Vec<JoinHandle<Option<Measured>>>,
 }
 
 impl Crew {
@@ -134,7 +133,7 @@ impl Crew {
             let (sender, jobs) = sync_channel(QUEUE);
             let ground = Arc::clone(ground);
             let make = move || Worker::new(&ground);
-            crew.workers.push(start("call", jobs, make, |worker, jobs| worker.run(jobs))?);
+            crew.workers.push(start_with("call", make, move |worker| worker.run(&jobs))?);
             crew.jobs.push(sender);
         }
         for adapter in 0..ground.depots.len() {
@@ -142,7 +141,7 @@ impl Crew {
             let (ground, backlog) = (Arc::clone(ground), Backlog::new());
             crew.backlogs.push(Arc::clone(&backlog));
             let make = move || Porter::new(&ground, adapter, backlog);
-            crew.porters.push(start("store", errands, make, |porter, errands| porter.run(errands))?);
+            crew.porters.push(start_with("store", make, move |porter| porter.run(&errands))?);
             crew.errands.push(sender);
         }
         Ok(crew)
@@ -155,36 +154,12 @@ impl Crew {
         self.errands.clear();
         for thread in self.workers.drain(..).chain(self.porters.drain(..)) {
             match thread.join() {
-                Ok(measured) => all.absorb(measured),
+                Ok(measured) => measured.into_iter().for_each(|measured| all.absorb(measured)),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
         all
     }
-}
-
-/// Starts a thread that makes what it needs itself; an error if it cannot.
-fn start<T, W: Send + 'static>(
-    name: &str,
-    work: Receiver<W>,
-    make: impl FnOnce() -> io::Result<T> + Send + 'static,
-    run: impl FnOnce(T, &Receiver<W>) -> Measured + Send + 'static,
-) -> Result<JoinHandle<Measured>> {
-    let told = |error: io::Error| Error::usage(format!("cannot start a thread: {error}"));
-    let (made, is_made) = channel();
-    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || match make() {
-        Ok(it) => {
-            let _ = made.send(Ok(()));
-            run(it, &work)
-        }
-        Err(error) => {
-            let _ = made.send(Err(error));
-            Measured::new(0)
-        }
-    });
-    let thread = thread.map_err(told)?;
-    is_made.recv().unwrap_or_else(|_| Err(io::Error::other("it ended"))).map_err(told)?;
-    Ok(thread)
 }
 
 /// Turns decisions into work.

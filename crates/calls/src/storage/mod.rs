@@ -9,7 +9,6 @@ mod state;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::io;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -21,7 +20,7 @@ use self::background::{Loader, Porter, evict};
 pub use self::journal::Journal;
 use self::journal::thread_number;
 use self::state::{Incoming, Load, Shared, State, Stop};
-use crate::bytes::{Depot, Object, Pool};
+use crate::bytes::{Depot, Object, Pool, start, start_with};
 use crate::engine::{Background, Engine, Tempo};
 use crate::plan::Plan;
 
@@ -45,8 +44,8 @@ impl Default for StorageOptions {
 /// [`Storage::close`], which says whether that worked.
 pub struct Storage {
     shared: Arc<Shared>,
-    loaders: Vec<JoinHandle<()>>,
-    porters: Vec<JoinHandle<()>>,
+    loaders: Vec<JoinHandle<Option<()>>>,
+    porters: Vec<JoinHandle<Option<()>>>,
     loops: Vec<JoinHandle<()>>,
 }
 
@@ -314,33 +313,7 @@ impl Drop for Storage {
     }
 }
 
-fn joined(thread: JoinHandle<()>) {
+fn joined<T>(thread: JoinHandle<T>) {
     // A thread that panicked has said so.
     let _ = thread.join();
-}
-
-fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    let told = |error: io::Error| Error::usage(format!("cannot start a thread: {error}"));
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(told)
-}
-
-/// Starts a thread that makes what it needs itself; an error if it cannot.
-fn start_with<T>(
-    name: &str,
-    make: impl FnOnce() -> io::Result<T> + Send + 'static,
-    work: impl FnOnce(T) + Send + 'static,
-) -> Result<JoinHandle<()>> {
-    let (made, is_made) = channel();
-    let thread = start(name, move || match make() {
-        Ok(it) => {
-            let _ = made.send(Ok(()));
-            work(it);
-        }
-        Err(error) => {
-            let _ = made.send(Err(error));
-        }
-    })?;
-    let made = is_made.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended")));
-    made.map_err(|error| Error::usage(format!("cannot reach a tier: {error}")))?;
-    Ok(thread)
 }
