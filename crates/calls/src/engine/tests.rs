@@ -1,7 +1,7 @@
 //! The rules of the storage layer, one by one, and what always holds.
 
 use proptest::prelude::*;
-use wavetank_model::{FetchPolicy, LayoutId, LockMode, Prefetch, Row};
+use wavetank_model::{FetchPolicy, LayoutId, Prefetch, Row};
 
 use super::*;
 use crate::plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy};
@@ -48,15 +48,7 @@ fn keys(numbers: &[u32]) -> Vec<KeyId> {
 fn grid(rows: &[&[u32]]) -> Prefetch {
     let row =
         |numbers: &&[u32]| Row { keys: keys(numbers).into(), group: 0, layout: LayoutId(0), window: -1 };
-    Prefetch {
-        rows: rows.iter().map(row).collect(),
-        readers: 1,
-        policy: FetchPolicy::Prefix,
-        lock: LockMode::Lock,
-        request: "".into(),
-        skip_l2: false,
-        handle: None,
-    }
+    Prefetch::of(rows.iter().map(row).collect::<Box<[Row]>>())
 }
 
 fn reserve(engine: &mut Engine, numbers: &[u32]) -> Vec<Fate> {

@@ -149,7 +149,7 @@ fn sorted(mut keys: Vec<KeyId>) -> Box<[KeyId]> {
 
 #[cfg(test)]
 mod tests {
-    use wavetank_model::{FetchPolicy, LayoutId, Nanos, Prefetch, Row};
+    use wavetank_model::{LayoutId, Nanos, Prefetch, Row};
 
     use super::*;
 
@@ -159,15 +159,7 @@ mod tests {
 
     fn prefetch() -> StorageCall {
         let row = Row { keys: [KeyId(0), KeyId(1)].into(), group: 0, layout: LayoutId(0), window: -1 };
-        StorageCall::SubmitPrefetch(Box::new(Prefetch {
-            rows: [row].into(),
-            readers: 1,
-            policy: FetchPolicy::Prefix,
-            lock: LockMode::Lock,
-            request: "".into(),
-            skip_l2: false,
-            handle: None,
-        }))
+        StorageCall::SubmitPrefetch(Box::new(Prefetch::of([row])))
     }
 
     /// Broken by: taking calls that are missing for calls that were not made.

@@ -1,6 +1,6 @@
 //! What callers hold, read and store, on recordings of a few calls.
 
-use wavetank_model::{FetchPolicy, Keys, Row, WriteMode};
+use wavetank_model::{Keys, Row, WriteMode};
 
 use super::*;
 use crate::plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, StorePolicy};
@@ -15,15 +15,7 @@ fn keys(numbers: &[u32]) -> Keys {
 
 fn prefetch(numbers: &[u32], lock: LockMode) -> StorageCall {
     let row = Row { keys: keys(numbers), group: 0, layout: LayoutId(0), window: -1 };
-    StorageCall::SubmitPrefetch(Box::new(Prefetch {
-        rows: [row].into(),
-        readers: 1,
-        policy: FetchPolicy::Prefix,
-        lock,
-        request: "".into(),
-        skip_l2: false,
-        handle: None,
-    }))
+    StorageCall::SubmitPrefetch(Box::new(Prefetch { lock, ..Prefetch::of([row]) }))
 }
 
 fn reserve(numbers: &[u32], layout: u32) -> StorageCall {

@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 use wavetank_model::{
-    FetchPolicy, KeyFamily, KeyId, KeyTable, Layout, LayoutId, LockMode, Nanos, ObjectKey, Prefetch,
-    Recorded, Row, StorageCall, WriteMode,
+    KeyFamily, KeyId, KeyTable, Layout, LayoutId, Nanos, ObjectKey, Prefetch, Recorded, Row, StorageCall,
+    WriteMode,
 };
 use wavetank_trace::calls::lct::{Header, LctOptions, Recording};
 
@@ -40,15 +40,7 @@ fn calls() -> Vec<Recorded> {
         let first = (number * number * 7 % u64::from(KEYS - 4)) as u32;
         let keys = |from: u32, to: u32| (first + from..first + to).map(KeyId).collect::<Box<[KeyId]>>();
         let row = Row { keys: keys(0, 4), group: 0, layout, window: -1 };
-        let asked = Prefetch {
-            rows: [row].into(),
-            readers: 1,
-            policy: FetchPolicy::Prefix,
-            lock: LockMode::Lock,
-            request: "r".into(),
-            skip_l2: false,
-            handle: None,
-        };
+        let asked = Prefetch { request: "r".into(), ..Prefetch::of([row]) };
         [
             StorageCall::SubmitPrefetch(Box::new(asked)),
             StorageCall::ReadEnter { keys: keys(0, 2) },

@@ -80,13 +80,9 @@ pub(crate) fn every_kind() -> (Vec<Recorded>, KeyTable) {
         let keys = |chunks| Cells::keys(tenant, 0, 0, chunks);
         let row = Row { keys: keys(3), group: 0, layout, window: -1 };
         let prefetch = Prefetch {
-            rows: Box::new([row]),
-            readers: 1,
-            policy: FetchPolicy::Prefix,
-            lock: LockMode::Lock,
             request: format!("request-{tenant}-ü").into(),
-            skip_l2: false,
             handle: Some(u64::from(tenant) + 1),
+            ..Prefetch::of([row])
         };
         let mode = [WriteMode::New, WriteMode::Update, WriteMode::All][tenant as usize];
         calls.extend([

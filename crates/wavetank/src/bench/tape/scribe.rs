@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use wavetank_bench::{Call, CallDeed};
 use wavetank_model::{
-    FamilyId, Fate, FetchPolicy, KeyFamily, KeyId, KeyTable, Layout, LayoutId, LockMode, Nanos, Prefetch,
-    Recorded, Row, StorageCall, WriteMode,
+    FamilyId, Fate, KeyFamily, KeyId, KeyTable, Layout, LayoutId, Nanos, Prefetch, Recorded, Row,
+    StorageCall, WriteMode,
 };
 use wavetank_store::Existing;
 use wavetank_trace::recorder::{Page, Scribe};
@@ -65,15 +65,7 @@ impl StoreScribe {
 
     fn look_up(&mut self, key: KeyId, page: &mut Page<'_>) -> StorageCall {
         let row = Row { keys: [key].into(), group: 0, layout: self.layout(key, page), window: -1 };
-        StorageCall::SubmitPrefetch(Box::new(Prefetch {
-            rows: [row].into(),
-            readers: 1,
-            policy: FetchPolicy::Prefix,
-            lock: LockMode::Lock,
-            request: "".into(),
-            skip_l2: false,
-            handle: None,
-        }))
+        StorageCall::SubmitPrefetch(Box::new(Prefetch::of([row])))
     }
 }
 
