@@ -31,5 +31,8 @@ pub use replay::{
     Act, Both, Count, Divergence, End, Expect, Listener, Made, Manner, Mode, Operations, Recorder, Recording,
     Scope, Tally, replay, replay_until,
 };
-pub use storage::{Journal, PrefetchHandle, Reading, Storage, StorageOptions, Writing};
+pub use storage::{
+    Blank, Got, Held, Journal, Lookup, Only, PrefetchHandle, Reading, Set, SetManner, Storage,
+    StorageOptions, Then, Writing,
+};
 pub use tick::Ticks;

@@ -7,6 +7,7 @@
 mod accelerator;
 mod architecture;
 mod bench_event;
+mod cache_event;
 mod call;
 mod error;
 mod event;
@@ -27,6 +28,7 @@ mod units;
 pub use accelerator::{Accelerator, accelerator, accelerators};
 pub use architecture::{Architecture, Experts, Latent, model, models};
 pub use bench_event::{Answer, BenchEvent, BenchFact, Class, Operation, Served, Touch, Why};
+pub use cache_event::{BlendHits, CacheEvent, CacheFact, LookupOutcome, TraceParent, TransferWay};
 pub use call::{Clock, Keys, Recorded, StorageCall, WriteMode};
 pub use error::{Error, ErrorKind, Result};
 pub use event::{HandoffTimes, RejectReason, ServeEvent, ServeSink, Sink};

@@ -5,6 +5,8 @@
 
 mod background;
 mod journal;
+mod named;
+mod names;
 mod state;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -19,6 +21,7 @@ use wavetank_model::{Error, Fate, KeyId, LayoutId, Prefetch, Result, StorageCall
 use self::background::{Loader, Porter, evict};
 pub use self::journal::Journal;
 use self::journal::thread_number;
+pub use self::named::{Blank, Got, Held, Lookup, Only, Set, SetManner, Then};
 use self::state::{Incoming, Load, Shared, State, Stop};
 use crate::bytes::{Depot, Object, Pool, start, start_with};
 use crate::engine::{Background, Engine, Tempo};

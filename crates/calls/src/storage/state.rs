@@ -8,6 +8,7 @@ use std::time::Instant;
 use wavetank_model::{Fate, KeyId, Nanos, Prefetch, Recorded, StorageCall};
 
 use super::journal::Journal;
+use super::names::Names;
 use crate::bytes::{Depot, Object, Pool};
 use crate::engine::Engine;
 use crate::note::{Happened, Note};
@@ -36,6 +37,8 @@ pub(super) enum Stop {
 /// What changes.
 pub(super) struct State {
     pub(super) engine: Engine,
+    /// Names of objects, where callers give them.
+    pub(super) names: Names,
     /// Objects in memory, by key.
     residents: Vec<Option<Arc<Object>>>,
     /// Prefetches whose outcome nobody has asked for; absent while they are under way.
@@ -72,6 +75,7 @@ impl State {
         engine.keep_notes();
         Self {
             engine,
+            names: Names::default(),
             residents: Vec::new(),
             prefetches: HashMap::new(),
             handles: 0,

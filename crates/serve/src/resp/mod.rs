@@ -4,4 +4,4 @@ mod parse;
 mod reply;
 
 pub use parse::{Arg, Fault, Limits, Parser, Step};
-pub use reply::{Protocol, Reply};
+pub use reply::{END, Protocol, Reply};

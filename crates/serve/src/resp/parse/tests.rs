@@ -1,5 +1,6 @@
 //! Commands come out as they went in, however the bytes are cut.
 
+use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
@@ -56,8 +57,8 @@ proptest! {
     /// Broken by: a state that forgets where it was, an argument cut short, bytes of the next command eaten.
     #[test]
     fn commands_survive_any_cut(
-        all in prop::collection::vec(prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..6), 1..8),
-        parts in prop::collection::vec(1usize..50, 1..10),
+        all in vec(vec(vec(any::<u8>(), 0..40), 1..6), 1..8),
+        parts in vec(1usize..50, 1..10),
         announced in 1u64..50,
     ) {
         let bytes: Vec<u8> = all.iter().flat_map(|args| sent(args)).collect();
