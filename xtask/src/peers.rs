@@ -28,7 +28,7 @@ struct Environment {
 }
 
 const ENVIRONMENTS: &[Environment] = &[
-    // An S3 server. Its `server` extra brings every service of AWS, which takes four times as long to install.
+    // An S3 server. Its `server` extra brings every service of AWS and takes four times as long to install.
     Environment {
         name: "moto",
         packages: &["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"],
