@@ -150,7 +150,7 @@ impl Connection {
     pub(super) fn turn(&mut self, desk: &mut Desk) -> Turn {
         self.inbox.borrow(&mut desk.inbox);
         if !self.outbox.is_equipped() {
-            self.outbox.trade(&mut desk.outbox);
+            self.outbox.equip(&mut desk.outboxes);
         }
         // A connection that fails is gone: nobody is left to be told.
         let turn = self.serve(desk).unwrap_or(Turn::Over);
@@ -164,16 +164,28 @@ impl Connection {
         }
         for _ in 0..READS_PER_TURN {
             match self.carry_out(desk) {
-                Flow::Waiting => return self.flush().map(|_| Turn::Idle),
+                Flow::Waiting => return Ok(Turn::Idle),
                 Flow::Full if self.flush()? == Flushed::All => {}
                 Flow::Full => return Ok(Turn::Idle),
                 Flow::Leaving => return self.leave(desk),
                 Flow::Hungry if self.is_ended => return self.leave(desk),
                 Flow::Hungry if self.is_readable => self.read(desk)?,
-                Flow::Hungry => return self.flush().map(|_| Turn::Idle),
+                Flow::Hungry => return Ok(Turn::Idle),
             }
         }
-        self.flush().map(|_| Turn::Again)
+        Ok(Turn::Again)
+    }
+
+    /// Whether it has replies that can be sent.
+    pub(super) fn has_mail(&self) -> bool {
+        self.is_writable && self.outbox.bytes() > 0
+    }
+
+    /// Sends its replies.
+    pub(super) fn send(&mut self, desk: &mut Desk) -> Turn {
+        let sent = self.flush();
+        self.settle(desk);
+        sent.map_or(Turn::Over, |_| Turn::Idle)
     }
 
     /// Carries commands out until something is missing.
@@ -426,7 +438,7 @@ impl Connection {
     fn settle(&mut self, desk: &mut Desk) {
         self.inbox.give_back(&mut desk.inbox);
         if self.outbox.bytes() == 0 {
-            self.outbox.trade(&mut desk.outbox);
+            self.outbox.give_back(&mut desk.outboxes);
         }
         let is_busy = self.outbox.bytes() > 0 || !self.inbox.is_empty();
         self.pace.active = desk.now;

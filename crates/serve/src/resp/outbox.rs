@@ -13,11 +13,17 @@ use super::reply::{END, Protocol, Reply};
 const PARTS_AT_A_TIME: usize = 64;
 /// Smaller values are copied: that is cheaper than a part of their own.
 const COPIED_BYTES: usize = 1024;
-/// What an empty outbox keeps.
+/// What an outbox begins with.
+const TEXT_BYTES: usize = 512;
+/// One that is larger is not used again; nor are more than so many.
 const KEPT_BYTES: usize = 64 << 10;
+const SPARES: usize = 256;
+
+/// Memory of an outbox.
+pub(super) type Memory = (Vec<u8>, VecDeque<Part>);
 
 /// Some of what is to be sent.
-enum Part {
+pub(super) enum Part {
     /// The next so many bytes of `text`.
     Text(usize),
     /// Bytes of a value.
@@ -126,7 +132,11 @@ impl Outbox {
             count += 1;
         }
         loop {
-            match to.write_vectored(&slices[..count]) {
+            let sent = match &slices[..count] {
+                [one] => to.write(one),
+                many => to.write_vectored(many),
+            };
+            match sent {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => return Ok((asked, sent)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -160,12 +170,19 @@ impl Outbox {
         }
     }
 
-    /// Gives the memory of an empty one to `spare`, or takes it from there.
-    pub(super) fn trade(&mut self, spare: &mut Self) {
-        std::mem::swap(&mut self.text, &mut spare.text);
-        std::mem::swap(&mut self.parts, &mut spare.parts);
-        spare.text.shrink_to(KEPT_BYTES);
-        spare.parts.shrink_to(PARTS_AT_A_TIME);
+    /// Takes memory from `spare`, or some of its own.
+    pub(super) fn equip(&mut self, spare: &mut Vec<Memory>) {
+        let (text, parts) = spare.pop().unwrap_or_else(|| (Vec::with_capacity(TEXT_BYTES), VecDeque::new()));
+        (self.text, self.parts) = (text, parts);
+    }
+
+    /// An empty one gives its memory to `spare`.
+    pub(super) fn give_back(&mut self, spare: &mut Vec<Memory>) {
+        let (text, parts) = (std::mem::take(&mut self.text), std::mem::take(&mut self.parts));
+        let is_usual = text.capacity() <= KEPT_BYTES && parts.capacity() <= 2 * PARTS_AT_A_TIME;
+        if is_usual && text.capacity() > 0 && spare.len() < SPARES {
+            spare.push((text, parts));
+        }
     }
 
     /// Whether it has memory of its own.

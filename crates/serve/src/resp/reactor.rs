@@ -37,8 +37,9 @@ pub(super) struct Reactor {
     next: usize,
     connections: Vec<Option<Box<Connection>>>,
     vacant: Vec<usize>,
-    /// Those that have more to do.
+    /// Those that have more to do, and those that have replies to send.
     again: Vec<usize>,
+    mail: Vec<usize>,
     looked: Instant,
     retry: Option<Instant>,
     /// No more connections are taken; after that none is served.
@@ -66,6 +67,7 @@ impl Reactor {
             connections: Vec::new(),
             vacant: Vec::new(),
             again: Vec::new(),
+            mail: Vec::new(),
             retry: None,
             deadline: None,
         })
@@ -96,6 +98,7 @@ impl Reactor {
             letters.drain(..).for_each(|letter| self.read(letter));
             std::mem::take(&mut self.again).into_iter().for_each(|slot| self.turn(slot));
             self.look();
+            self.send();
             let desk = &mut self.desk;
             desk.tally.settle(&desk.shared.cache.counters);
             if self.deadline.is_some() && self.vacant.len() == self.connections.len() {
@@ -110,10 +113,25 @@ impl Reactor {
 
     fn turn(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
-        match connection.turn(&mut self.desk) {
+        let turn = connection.turn(&mut self.desk);
+        if connection.has_mail() {
+            self.mail.push(slot);
+        }
+        match turn {
             Turn::Idle => {}
             Turn::Again => self.again.push(slot),
             Turn::Over => self.close(slot),
+        }
+    }
+
+    /// Sends replies, after all commands were carried out: clients that are woken one by one would ask one by
+    /// one.
+    fn send(&mut self) {
+        while let Some(slot) = self.mail.pop() {
+            let Some(connection) = self.connections[slot].as_mut() else { continue };
+            if connection.has_mail() && connection.send(&mut self.desk) == Turn::Over {
+                self.close(slot);
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 use super::inbox::Inbox;
 use super::leases::Leases;
 use super::mailbox::{Mailbox, Ticket};
-use super::outbox::Outbox;
+use super::outbox::Memory;
 use super::settings::Settings;
 use crate::cache::Cache;
 use crate::counters::Counters;
@@ -118,7 +118,7 @@ pub(super) struct Desk {
     pub(super) wait_numbers: u64,
     /// Lent to the connection that is served.
     pub(super) inbox: Inbox,
-    pub(super) outbox: Outbox,
+    pub(super) outboxes: Vec<Memory>,
     /// Where bytes go that nobody wants.
     pub(super) sink: Vec<u8>,
 }
@@ -138,7 +138,7 @@ impl Desk {
             waits: VecDeque::new(),
             wait_numbers: 0,
             inbox: Inbox::equipped(),
-            outbox: Outbox::default(),
+            outboxes: Vec::new(),
             sink: vec![0; SINK_BYTES],
         }
     }
