@@ -9,6 +9,8 @@ pub mod json;
 mod lane;
 mod otlp;
 mod plan;
+pub mod prometheus;
+pub mod replay;
 mod resource;
 mod sampling;
 mod span;
