@@ -63,7 +63,7 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
     drop(servers);
     let method = format!(
         "- {version}\n\nMedians of {} runs of `redis-benchmark` (one thread, no pipelining) on each server \
-         in turn; who goes first rotates. Both servers and the client share this machine. P99 is the client's. \
+         in turn; who goes first rotates. Servers and client share this machine. P99 is the client's. \
          CPU is the server process' own (/proc), user and kernel mode, over the bytes of values moved. Redis \
          runs without persistence; ours without tiers behind memory. With spans: `--enable-tracing` into a \
          file, sampled as by default. An entry's cost is the growth of resident memory over {} entries with \

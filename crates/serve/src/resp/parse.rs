@@ -30,6 +30,13 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// What someone may send who did not say who they are: enough to say it.
+    pub fn strangers() -> Self {
+        Self { arguments: 10, argument_bytes: 16 << 10, announced_bytes: u64::MAX, ..Self::default() }
+    }
+}
+
 /// An argument of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arg {
@@ -110,6 +117,16 @@ impl Parser {
     /// A parser at the start of a connection.
     pub fn new(limits: Limits) -> Self {
         Self { limits, state: State::Start, at: 0, args: Vec::new() }
+    }
+
+    /// Other limits hold from the next command on.
+    pub fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Whether nothing of a command was read yet.
+    pub fn is_between(&self) -> bool {
+        self.state == State::Start
     }
 
     /// How much of the inbox is understood.
