@@ -12,6 +12,7 @@ mod interrupt;
 mod outputs;
 mod profile;
 mod readme;
+mod replay_traces;
 mod report;
 mod sandbox;
 mod serve;

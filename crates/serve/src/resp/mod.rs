@@ -16,6 +16,6 @@ mod settings;
 mod shared;
 
 pub use door::{Door, Status};
-pub use parse::{Arg, Fault, Limits, Parser, Step};
+pub use parse::{Arg, Fault, Limits, Parser, Step, Whose};
 pub use reply::{END, Protocol, Reply};
 pub use settings::Settings;

@@ -33,8 +33,6 @@ pub enum Reply<'a> {
     Map(usize),
     /// So many replies follow, in no order.
     Set(usize),
-    /// No array.
-    NilArray,
 }
 
 /// What ends a value.
@@ -53,9 +51,8 @@ impl Reply<'_> {
                 out.write_all(bytes).and_then(|()| out.write_all(END))
             }
             Self::BulkHead(bytes) => write!(out, "${bytes}\r\n"),
-            Self::Nil | Self::NilArray if protocol == Protocol::Resp3 => out.write_all(b"_\r\n"),
+            Self::Nil if protocol == Protocol::Resp3 => out.write_all(b"_\r\n"),
             Self::Nil => out.write_all(b"$-1\r\n"),
-            Self::NilArray => out.write_all(b"*-1\r\n"),
             Self::Set(count) if protocol == Protocol::Resp3 => write!(out, "~{count}\r\n"),
             Self::Array(count) | Self::Set(count) => write!(out, "*{count}\r\n"),
             Self::Map(pairs) if protocol == Protocol::Resp3 => write!(out, "%{pairs}\r\n"),
@@ -86,7 +83,6 @@ mod tests {
             (Reply::Array(2), "*2\r\n", "*2\r\n"),
             (Reply::Map(2), "*4\r\n", "%2\r\n"),
             (Reply::Set(2), "*2\r\n", "~2\r\n"),
-            (Reply::NilArray, "*-1\r\n", "_\r\n"),
         ];
         for (reply, two, three) in cases {
             assert_eq!(

@@ -39,7 +39,7 @@ fn tell(call: &mut Call<'_>, rows: &[Option<&Row>]) {
     call.out.reply(&Reply::Array(rows.len()));
     for row in rows {
         let Some(row) = row else {
-            call.out.reply(&Reply::NilArray);
+            call.out.reply(&Reply::Nil);
             continue;
         };
         let KeyPlaces(first, last, step) = row.keys;

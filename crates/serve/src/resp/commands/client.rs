@@ -76,8 +76,8 @@ pub(super) fn hello(call: &mut Call<'_>) -> Outcome {
     if call.session.access == Access::Unknown {
         return Err((
             "NOAUTH",
-            "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
-             <user> <pass> option can be used to authenticate the client and select the RESP protocol \
+            "HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> \
+             <pass> option can be used to authenticate the client and select the RESP protocol \
              version at the same time"
                 .into(),
         ));

@@ -104,7 +104,7 @@ mod tests {
         for (pattern, fits, other) in [
             ("*", "save", None),
             ("max*", "maxmemory", Some("save")),
-            ("*m*y", "maxmemory", Some("maxmemory-policy")),
+            ("*m*y", "maxmemory", Some("maxmemory-clients")),
             ("s?ve", "save", Some("sve")),
             ("[st]ave", "save", Some("rave")),
             (r"\*", "*", Some("a")),

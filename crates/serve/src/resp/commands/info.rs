@@ -75,8 +75,8 @@ fn memory(shared: &Shared, text: &mut String) {
     fields! { text,
         "used_memory" => used;
         "used_memory_human" => human(used);
-        "used_memory_behind" => behind.iter().sum::<u64>();
-        "used_memory_leased" => shared.leased.value();
+        "wavetank_behind_bytes" => behind.iter().sum::<u64>();
+        "wavetank_leased_bytes" => shared.leased.value();
         "maxmemory" => most;
         "maxmemory_human" => human(most);
         "maxmemory_policy" => config::policy(&shared.settings);

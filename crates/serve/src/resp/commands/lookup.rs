@@ -143,7 +143,7 @@ fn range(len: usize, first: i64, last: i64) -> Option<std::ops::Range<usize>> {
     }
     let place = |at: i64| if at < 0 { at.saturating_add(len).max(0) } else { at };
     let (first, last) = (place(first), place(last).min(len - 1));
-    (len > 0 && first <= last).then_some(first as usize..last as usize + 1)
+    (len > 0 && first <= last).then(|| first as usize..last as usize + 1)
 }
 
 /// Counts an answer; how many bytes the object has.

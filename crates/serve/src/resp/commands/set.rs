@@ -120,7 +120,7 @@ fn write(
 
 fn options(args: &Args<'_>) -> Result<Options, Refusal> {
     let mut options = Options::default();
-    let mut at = 3;
+    let (mut at, mut time) = (3, None);
     while at < args.len() {
         if args.is(at, "NX") && options.manner.only != Only::Present {
             options.manner.only = Only::Absent;
@@ -129,16 +129,18 @@ fn options(args: &Args<'_>) -> Result<Options, Refusal> {
         } else if args.is(at, "GET") {
             options.wants_before = true;
         } else if let Some(unit) = unit(args, at)
-            && options.manner.expires.is_none()
+            && time.is_none()
             && at + 1 < args.len()
         {
-            options.manner.expires = Some(deadline(args.bytes(at + 1), unit)?);
+            time = Some((args.bytes(at + 1), unit));
             at += 1;
         } else {
             return Err(syntax());
         }
         at += 1;
     }
+    // Only when all words are understood: an unknown one is the worse mistake.
+    options.manner.expires = time.map(|(text, unit)| deadline(text, unit)).transpose()?;
     Ok(options)
 }
 
@@ -149,7 +151,10 @@ fn unit(args: &Args<'_>, index: usize) -> Option<i64> {
 
 fn deadline(text: &[u8], unit: i64) -> Result<SystemTime, Refusal> {
     let count = number(text).ok_or_else(not_a_number)?;
-    let millis = count.checked_mul(unit).filter(|millis| *millis > 0).map(i64::unsigned_abs);
-    let when = millis.and_then(|millis| SystemTime::now().checked_add(Duration::from_millis(millis)));
-    when.ok_or_else(|| error("invalid expire time in 'set' command"))
+    let millis = count.checked_mul(unit).filter(|millis| *millis > 0);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // Other servers count milliseconds since 1970 in 63 bits.
+    let end = millis.and_then(|millis| millis.checked_add(since.as_millis() as i64));
+    let end = end.map(|end| SystemTime::UNIX_EPOCH + Duration::from_millis(end.unsigned_abs()));
+    end.ok_or_else(|| error("invalid expire time in 'set' command"))
 }
