@@ -18,6 +18,6 @@ mod tier;
 pub use args::{Adapter, Args, MetricNames};
 pub use cache::Cache;
 pub use counters::{Counter, Counters};
-pub use plan::{Leases, Limits, Login, Plan, Quotas, Recording, Tracing};
-pub use run::{Addresses, Report, run};
+pub use plan::{Leases, Limits, Login, Plan, Recording, Tracing};
+pub use run::{Addresses, Listener, Report, run};
 pub use secret::Secret;
