@@ -85,6 +85,19 @@ pub enum CacheFact {
         /// Whether the answer was an error.
         failed: bool,
     },
+    /// What a client did in all; told before it goes, since only some of its commands are.
+    ConnectionCounted {
+        /// Commands answered.
+        commands: u64,
+        /// Keys they named.
+        keys: u64,
+        /// Those that were there.
+        hits: u64,
+        /// Bytes of values.
+        bytes: u64,
+        /// Commands whose answer was an error.
+        failed: u64,
+    },
     /// A client went away.
     ConnectionClosed,
 }

@@ -16,6 +16,7 @@ mod plan;
 mod pools;
 pub mod profile;
 mod replay;
+mod replay_trace;
 mod router_args;
 mod seeds;
 mod sglang_args;
@@ -34,6 +35,7 @@ pub use bench::{
 };
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
+pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;
 pub use trace::{
     BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,

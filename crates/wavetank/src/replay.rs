@@ -29,6 +29,11 @@ pub struct Observer<'a> {
 pub trait Watch: for<'e> Sink<ServeEvent<'e>> {
     /// How many requests there are; told before the first event.
     fn expect(&mut self, requests: u64);
+
+    /// Whether sessions should have the names that the trace gives them.
+    fn wants_names(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody watches.
@@ -61,7 +66,7 @@ pub struct Replayed {
 /// Runs `plan`.
 pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
     let started = Instant::now();
-    let mut source = source(plan, observer.records)?;
+    let mut source = source(plan, observer.records || observer.watch.wants_names())?;
     let expected = source.workload.requests();
     observer.watch.expect(expected);
     let mut tee = Tee {

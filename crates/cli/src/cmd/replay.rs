@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use wavetank::{Error, Observer, Plan, ReplayArgs, Replayed, Result, replay, replay_seeds, timing_note};
+use wavetank::{
+    Error, Observer, Plan, ReplayArgs, ReplayTraceFiles, Replayed, Result, Watch, replay, replay_seeds,
+    timing_note,
+};
+use wavetank_model::{ServeEvent, Sink};
 use wavetank_report::render;
 
 use super::replay_flags::ReplayFlags;
@@ -28,6 +32,14 @@ pub(crate) struct Flags {
     /// Write one JSON line per request that ended.
     #[arg(long, value_name = "FILE", alias = "report-jsonl", help_heading = "Output")]
     per_request_jsonl: Option<PathBuf>,
+    /// Write every request as OpenTelemetry spans in simulated time: OTLP as JSON
+    /// lines (.zst compresses).
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    otlp_file: Option<PathBuf>,
+    /// Write trace events that ui.perfetto.dev opens: a process per worker, a slice
+    /// per request (.zst compresses).
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    perfetto: Option<PathBuf>,
     /// Run this many consecutive seeds in parallel and report the spread of every metric.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     #[arg(help_heading = "Plan")]
@@ -50,24 +62,35 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     };
     let report = output::report_path(flags.report_json.as_deref(), "wavetank_replay_report");
     let trace = plan.trace_path().map(|path| ("the trace", path));
-    let records_to = flags.per_request_jsonl.as_deref().map(|path| ("--per-request-jsonl", path));
+    let per_run = [
+        ("--per-request-jsonl", flags.per_request_jsonl.as_deref()),
+        ("--otlp-file", flags.otlp_file.as_deref()),
+        ("--perfetto", flags.perfetto.as_deref()),
+    ];
+    let per_run: Vec<_> = per_run.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
     let files: Vec<_> =
-        trace.into_iter().chain([("--report-json", report.as_path())]).chain(records_to).collect();
+        trace.into_iter().chain([("--report-json", report.as_path())]).chain(per_run.clone()).collect();
     output::keep_apart(&files)?;
+    if let (Some(_), Some((flag, _))) = (flags.seeds, per_run.first()) {
+        return Err(Error::usage(format!("cannot be combined with {flag}")).at("--seeds"));
+    }
     let stop = Interrupt::watch()?;
-    let mut progress = Progress::start(Arc::clone(&stop.loaded));
     let records = flags.per_request_jsonl.is_some();
     let replayed = match flags.seeds {
-        Some(_) if records => {
-            return Err(Error::usage("cannot be combined with --per-request-jsonl").at("--seeds"));
-        }
         Some(count) => {
             stop.loaded.store(true, Ordering::Relaxed);
             replay_seeds(&plan, count, &stop.raised)?
         }
-        None => replay(&plan, Observer { watch: &mut progress, stop: &stop.raised, records })?,
+        None => {
+            let mut watcher = Watcher {
+                progress: Progress::start(Arc::clone(&stop.loaded)),
+                traces: traces(&plan, flags.otlp_file.as_deref(), flags.perfetto.as_deref())?,
+            };
+            let replayed = replay(&plan, Observer { watch: &mut watcher, stop: &stop.raised, records })?;
+            watcher.traces.map_or(Ok(()), |traces| traces.finish(replayed.outcome.end))?;
+            replayed
+        }
     };
-    drop(progress);
     let interrupted = replayed.outcome.interrupted;
     explain(&replayed, flags.verbose);
     output::write(&report, |out| render::json::write(&replayed.report, out))?;
@@ -76,6 +99,41 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         output::write(&path, |out| records.write(out))?;
     }
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// The files that trace viewers open, if any is wanted.
+fn traces(plan: &Plan, spans: Option<&Path>, slices: Option<&Path>) -> Result<Option<ReplayTraceFiles>> {
+    if spans.is_none() && slices.is_none() {
+        return Ok(None);
+    }
+    [spans, slices].into_iter().flatten().try_for_each(output::try_out)?;
+    Ok(Some(ReplayTraceFiles::of(plan, spans, slices)))
+}
+
+/// Shows how far the run is, and writes traces of it.
+struct Watcher {
+    progress: Progress,
+    traces: Option<ReplayTraceFiles>,
+}
+
+impl Watch for Watcher {
+    fn expect(&mut self, requests: u64) {
+        self.progress.expect(requests);
+        self.traces.iter_mut().for_each(ReplayTraceFiles::create);
+    }
+
+    fn wants_names(&self) -> bool {
+        self.traces.is_some()
+    }
+}
+
+impl Sink<ServeEvent<'_>> for Watcher {
+    fn record(&mut self, event: &ServeEvent<'_>) {
+        self.progress.record(event);
+        if let Some(traces) = &mut self.traces {
+            traces.record(event);
+        }
+    }
 }
 
 /// Warnings, and how the simulation was done.

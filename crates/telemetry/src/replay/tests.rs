@@ -1,0 +1,1 @@
+//! A small run, told event by event.
