@@ -143,7 +143,11 @@ impl StorageCall {
     }
 
     /// Gives every key and every layout of the call another number.
-    pub fn renumber(&mut self, mut key: impl FnMut(KeyId) -> KeyId, mut layout: impl FnMut(LayoutId) -> LayoutId) {
+    pub fn renumber(
+        &mut self,
+        mut key: impl FnMut(KeyId) -> KeyId,
+        mut layout: impl FnMut(LayoutId) -> LayoutId,
+    ) {
         match self {
             Self::ReserveWrite { keys, layout: of, .. } | Self::Found { keys, layout: of, .. } => {
                 keys.iter_mut().for_each(|one| *one = key(*one));
