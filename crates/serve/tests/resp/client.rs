@@ -94,7 +94,7 @@ impl Client {
     }
 
     fn fill(&mut self) -> io::Result<()> {
-        let mut part = vec![0; 256 << 10];
+        let mut part = [0; 32 << 10];
         let count = self.stream.read(&mut part)?;
         if count == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
