@@ -98,11 +98,6 @@ pub(crate) fn try_out(path: &Path) -> Result<()> {
     tried.map_err(|error| cannot_write(path, &error))
 }
 
-/// Makes the directories above `path`.
-pub(crate) fn make_way(path: &Path) -> Result<()> {
-    make_folder(path).map_err(|error| cannot_write(path, &error))
-}
-
 fn make_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),

@@ -12,25 +12,38 @@ use crate::Plan;
 pub struct ReplayTraceFiles {
     spans: Option<PathBuf>,
     slices: Option<PathBuf>,
-    trace: ReplayTrace<Output<'static>>,
+    seed: u64,
+    prefill_workers: u32,
+    /// Once they are there.
+    trace: Option<Result<ReplayTrace<Output<'static>>>>,
 }
 
 impl ReplayTraceFiles {
-    /// Makes the files: spans as JSON lines of OTLP, and slices as trace events; `.zst` is compressed. What
-    /// is in them depends on the plan alone.
-    pub fn create(plan: &Plan, spans: Option<&Path>, slices: Option<&Path>) -> Result<Self> {
-        let prefill_workers = plan.simulation.decode.as_ref().map_or(0, |_| plan.simulation.num_workers);
-        let [to_spans, to_slices] = [spans, slices].map(|path| path.map(Output::create).transpose());
-        Ok(Self {
+    /// Spans as JSON lines of OTLP, and slices as trace events; `.zst` is compressed. What is in them depends
+    /// on the plan alone.
+    pub fn of(plan: &Plan, spans: Option<&Path>, slices: Option<&Path>) -> Self {
+        Self {
             spans: spans.map(Path::to_owned),
             slices: slices.map(Path::to_owned),
-            trace: ReplayTrace::new(to_spans?, to_slices?, plan.simulation.seed, prefill_workers),
-        })
+            seed: plan.simulation.seed,
+            prefill_workers: plan.simulation.decode.as_ref().map_or(0, |_| plan.simulation.num_workers),
+            trace: None,
+        }
+    }
+
+    /// Makes the files; called when the workload is there, so that none is left by one that is not.
+    pub fn create(&mut self) {
+        let [spans, slices] = [&self.spans, &self.slices].map(|path| path.as_deref().map(Output::create));
+        self.trace = Some(match (spans.transpose(), slices.transpose()) {
+            (Ok(spans), Ok(slices)) => Ok(ReplayTrace::new(spans, slices, self.seed, self.prefill_workers)),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        });
     }
 
     /// Writes the rest of a run that ended at `end`.
     pub fn finish(self, end: Nanos) -> Result<()> {
-        let finished = self.trace.finish(end);
+        let Some(trace) = self.trace else { return Ok(()) };
+        let finished = trace?.finish(end);
         for (path, written) in [(self.spans, finished.spans), (self.slices, finished.slices)] {
             let (Some(path), Some(written)) = (path, written) else { continue };
             written.and_then(Output::finish).map_err(|error| {
@@ -45,6 +58,8 @@ impl ReplayTraceFiles {
 
 impl Sink<ServeEvent<'_>> for ReplayTraceFiles {
     fn record(&mut self, event: &ServeEvent<'_>) {
-        self.trace.record(event);
+        if let Some(Ok(trace)) = &mut self.trace {
+            trace.record(event);
+        }
     }
 }

@@ -106,8 +106,8 @@ fn traces(plan: &Plan, spans: Option<&Path>, slices: Option<&Path>) -> Result<Op
     if spans.is_none() && slices.is_none() {
         return Ok(None);
     }
-    [spans, slices].into_iter().flatten().try_for_each(output::make_way)?;
-    ReplayTraceFiles::create(plan, spans, slices).map(Some)
+    [spans, slices].into_iter().flatten().try_for_each(output::try_out)?;
+    Ok(Some(ReplayTraceFiles::of(plan, spans, slices)))
 }
 
 /// Shows how far the run is, and writes traces of it.
@@ -119,6 +119,7 @@ struct Watcher {
 impl Watch for Watcher {
     fn expect(&mut self, requests: u64) {
         self.progress.expect(requests);
+        self.traces.iter_mut().for_each(ReplayTraceFiles::create);
     }
 
     fn wants_names(&self) -> bool {

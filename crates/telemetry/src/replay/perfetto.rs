@@ -57,7 +57,8 @@ impl<W: Write> Slices<W> {
             self.name(worker)?;
             let track = Track { worker, request: u64::from(life.id.0) };
             self.open(&track, "request", first.start, |out| arguments(out, life))?;
-            for phase in phases {
+            // What took no time cannot be seen.
+            for phase in phases.iter().filter(|phase| phase.end > phase.start) {
                 self.open(&track, phase.kind.name(), phase.start, |out| tokens(out, phase))?;
                 self.close(&track, phase.kind.name(), phase.end)?;
             }
