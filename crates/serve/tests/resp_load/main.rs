@@ -25,8 +25,11 @@ const SIZES: [usize; 5] = [10, 900, 5_000, 40_000, 300_000];
 
 /// A value that says by itself whether it is whole.
 fn value(seed: u64, len: usize) -> Vec<u8> {
-    let words = (0..len as u64 / 8 + 1).flat_map(|at| (at.wrapping_mul(seed | 1) ^ seed).to_le_bytes());
-    words.take(len.max(8)).collect()
+    let mut bytes = vec![0; len.max(8)];
+    for (at, word) in bytes.chunks_mut(8).enumerate() {
+        word.copy_from_slice(&((at as u64).wrapping_mul(seed | 1) ^ seed).to_le_bytes()[..word.len()]);
+    }
+    bytes
 }
 
 fn is_whole(bytes: &[u8]) -> bool {
