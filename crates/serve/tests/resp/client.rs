@@ -49,7 +49,8 @@ impl Client {
     /// The next reply; an error at the end.
     pub(crate) fn reply(&mut self) -> io::Result<Vec<u8>> {
         let end = self.skip(0)?;
-        Ok(self.inbox.drain(..end).collect())
+        let rest = self.inbox.split_off(end);
+        Ok(std::mem::replace(&mut self.inbox, rest))
     }
 
     /// No more commands; replies still come.
