@@ -7,7 +7,7 @@
 mod traceql;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -45,6 +45,8 @@ impl Receiver {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(python()?);
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/otlp_receiver.py")).arg(folder.path());
+        // Failed handshakes are what a test is about.
+        command.env("GRPC_VERBOSITY", "NONE");
         let mut child =
             command.arg(manner).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let stdin = child.stdin.take();
@@ -67,8 +69,6 @@ impl Receiver {
         lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
     }
 }
-
-use std::io::Read as _;
 
 impl Drop for Receiver {
     fn drop(&mut self) {
@@ -359,7 +359,7 @@ fn metrics_are_read_as_they_were_meant() {
         from prometheus_client.parser import text_string_to_metric_families as read\n\
         for family in read(sys.stdin.read()):\n\
         \x20 for sample in family.samples:\n\
-        \x20   print(json.dumps([family.type, sample.name, sample.labels, sample.value]))\n";
+        \x20   print(json.dumps([family.type, sample.name, sample.labels, float(sample.value)]))\n";
     let mut child = Command::new(python)
         .args(["-c", script])
         .env("PYTHONIOENCODING", "utf-8")
