@@ -1,5 +1,7 @@
-//! `interop`: the reference tool reads what we write. It is installed by a script beside the checkout (6 GB
-//! from PyPI), so this is no step of `ci`. One line per check.
+//! `interop`: the reference tool reads what we write and works with our server. It is installed by a script
+//! beside the checkout (6 GB from PyPI), so this is no step of `ci`. One line per check.
+
+mod resp;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -79,7 +81,12 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let python = PathBuf::from(process::text_of(INSTALL, &words)?);
     process::run(&mut cargo(&["build"]))?;
     let written = write()?;
-    let checks = [decoded(&python, &written), counted(&python, &written), replayed(&python, &written)];
+    let checks = [
+        decoded(&python, &written),
+        counted(&python, &written),
+        replayed(&python, &written),
+        resp::served(&python),
+    ];
     let failed = checks.concat();
     failed.iter().for_each(|problem| println!("FAILED {problem}"));
     if failed.is_empty() { Ok(()) } else { Err(Failure::Told) }

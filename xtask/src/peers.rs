@@ -8,10 +8,46 @@ use std::process::Command;
 use crate::process::{self, target_dir, text_of};
 use crate::{Failure, no_arguments};
 
-/// An S3 server. Its `server` extra brings every service of AWS, which takes four times as long to install.
-const MOTO: &[&str] = &["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"];
 /// Programs from Debian's packages: what each is called, and its package.
-const PACKAGES: &[[&str; 2]] = &[["fio", "fio"], ["redis-server", "redis-server"], ["mpirun", "openmpi-bin"]];
+const PACKAGES: &[[&str; 2]] = &[
+    ["fio", "fio"],
+    ["redis-server", "redis-server"],
+    ["redis-benchmark", "redis-tools"],
+    ["mpirun", "openmpi-bin"],
+    ["chromium", "chromium"],
+];
+
+/// A virtual environment of Python.
+struct Environment {
+    /// Its folder.
+    name: &'static str,
+    packages: &'static [&'static str],
+    /// The program of it that tests start, and how they are told where it is.
+    program: &'static str,
+    told_by: &'static str,
+}
+
+const ENVIRONMENTS: &[Environment] = &[
+    // An S3 server. Its `server` extra brings every service of AWS and takes four times as long to install.
+    Environment {
+        name: "moto",
+        packages: &["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"],
+        program: "moto_server",
+        told_by: "WAVETANK_MOTO_SERVER",
+    },
+    // Clients and receivers of the cache server: Redis' own, OTLP, and a reader of metrics.
+    Environment {
+        name: "clients",
+        packages: &[
+            "redis==8.1.0",
+            "opentelemetry-proto==1.45.2",
+            "grpcio==1.85.1",
+            "prometheus-client==0.26.0",
+        ],
+        program: "python",
+        told_by: "WAVETANK_PYTHON",
+    },
+];
 /// What was installed, inside its virtual environment.
 const INSTALLED: &str = "installed.txt";
 
@@ -24,17 +60,23 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
 /// Makes sure that all of them are here.
 pub(crate) fn install() -> Result<(), String> {
     PACKAGES.iter().try_for_each(package)?;
-    moto(&moto_folder(), MOTO)
+    ENVIRONMENTS.iter().try_for_each(|environment| fill(environment, &environment.folder()))
 }
 
 /// Makes tests fail where a peer is missing, instead of being skipped, and says where they are.
 pub(crate) fn require(command: &mut Command) -> Result<&mut Command, String> {
-    let server = std::path::absolute(moto_folder().join("bin/moto_server")).map_err(|e| e.to_string())?;
-    Ok(command.env("WAVETANK_REQUIRE_PEERS", "1").env("WAVETANK_MOTO_SERVER", server))
+    for environment in ENVIRONMENTS {
+        let program = environment.folder().join("bin").join(environment.program);
+        // A path with dots is kept: a link to Python must not be followed out of its environment.
+        command.env(environment.told_by, std::path::absolute(program).map_err(|e| e.to_string())?);
+    }
+    Ok(command.env("WAVETANK_REQUIRE_PEERS", "1"))
 }
 
-fn moto_folder() -> PathBuf {
-    target_dir().join("peers/moto")
+impl Environment {
+    fn folder(&self) -> PathBuf {
+        target_dir().join("peers").join(self.name)
+    }
 }
 
 /// Makes sure that a program is here.
@@ -53,12 +95,13 @@ fn package([program, package]: &[&str; 2]) -> Result<(), String> {
 }
 
 /// Fills a virtual environment unless it has just these packages.
-fn moto(folder: &Path, packages: &[&str]) -> Result<(), String> {
+fn fill(environment: &Environment, folder: &Path) -> Result<(), String> {
+    let packages = environment.packages;
     let wanted = packages.join("\n");
     let mark = folder.join(INSTALLED);
     // An environment that was moved still has its mark, and its programs name the old place.
-    let server = folder.join("bin/moto_server");
-    let starts = || text_of(&server.to_string_lossy(), &["--help"]).is_ok();
+    let program = folder.join("bin").join(environment.program);
+    let starts = || text_of(&program.to_string_lossy(), &["--help"]).is_ok();
     if fs::read_to_string(&mark).is_ok_and(|found| found == wanted) && starts() {
         println!("{}: {}", folder.display(), packages.join(", "));
         return Ok(());
@@ -78,10 +121,11 @@ mod tests {
     #[test]
     fn what_is_installed_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
+        let environment = Environment { packages: &["a==1", "b==2"], ..ENVIRONMENTS[0] };
         fs::write(folder.path().join(INSTALLED), "a==1\nb==2").unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();
         std::os::unix::fs::symlink("/bin/true", folder.path().join("bin/moto_server")).unwrap();
-        assert_eq!(moto(folder.path(), &["a==1", "b==2"]), Ok(()));
+        assert_eq!(fill(&environment, folder.path()), Ok(()));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 

@@ -7,7 +7,7 @@ use wavetank_model::{Error, Result};
 use wavetank_store::backend::Location;
 use wavetank_store::{backends, wrappers};
 
-use crate::plan::{AdapterPlan, EvictionPlan, Medium, Wrapping};
+use crate::plan::{AdapterPlan, EvictionPlan, Medium, QuotaPlan, Wrapping};
 
 const GIB: f64 = (1u64 << 30) as f64;
 const PLACE: &str = "--l2-adapter";
@@ -25,6 +25,7 @@ impl AdapterPlan {
         let kind = fields.text("type")?.ok_or_else(|| wrong("\"type\" is missing").hint(HINT))?;
         let capacity = fields.size("max_size_gb")?;
         let eviction = fields.object("eviction")?.map(eviction).transpose()?;
+        let quotas = fields.object("quotas")?.map(quotas).transpose()?.unwrap_or_default();
         let (medium, rate) = match kind.as_str() {
             "mock" => (Medium::Mock, fields.above_zero("mock_bandwidth_gb")?),
             "fs" => (backend("buffered", fields.needed("base_path")?, &mut fields)?, None),
@@ -33,7 +34,7 @@ impl AdapterPlan {
         };
         fields.nothing_else(&kind)?;
         let bytes_per_second = rate.map(|rate| rate * GIB);
-        Ok(Self { medium, capacity_bytes: capacity, bytes_per_second, eviction })
+        Ok(Self { medium, capacity_bytes: capacity, bytes_per_second, eviction, quotas })
     }
 }
 
@@ -44,6 +45,19 @@ fn eviction(mut fields: Fields) -> Result<EvictionPlan> {
     let plan = EvictionPlan::typed(&policy, watermark, ratio, places.each_ref().map(String::as_str))?;
     fields.nothing_else("eviction")?;
     Ok(plan)
+}
+
+/// Quotas of tenants: `{"default_gb": 1, "by_salt": {"a": 2}}`.
+fn quotas(mut fields: Fields) -> Result<QuotaPlan> {
+    let default_bytes = fields.size("default_gb")?;
+    let mut by_salt = BTreeMap::new();
+    if let Some(mut salts) = fields.object("by_salt")? {
+        for salt in salts.fields.keys().cloned().collect::<Vec<_>>() {
+            by_salt.extend(salts.size(&salt)?.map(|bytes| (salt, bytes)));
+        }
+    }
+    fields.nothing_else("quotas")?;
+    Ok(QuotaPlan { default_bytes, by_salt })
 }
 
 /// A row of the backend table.

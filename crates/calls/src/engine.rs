@@ -7,7 +7,8 @@ use serde::Serialize;
 use wavetank_model::{Fate, KeyId, Nanos, Result};
 
 use crate::l1::L1;
-use crate::l2::Adapter;
+use crate::l2::{Adapter, Way};
+use crate::label::{Label, Labels};
 use crate::note::{Happened, Note, Notes};
 use crate::plan::{Plan, StorePolicy};
 use crate::prefetch::Found;
@@ -25,8 +26,9 @@ pub struct Engine {
     copies: VecDeque<Copying>,
     by_clock: bool,
     loops: Vec<Loop>,
-    /// What an object of each key takes.
-    bytes: Vec<u64>,
+    pub(crate) labels: Labels,
+    /// Objects that were taken out so far, whoever held them.
+    pub(crate) removals: u64,
     /// Kept between prefetches, so that each need not allocate.
     pub(crate) found: Vec<Found>,
     pub(crate) loads: Vec<KeyId>,
@@ -133,7 +135,9 @@ impl Passes {
 impl Engine {
     /// An empty one.
     pub fn new(plan: &Plan, tempo: &Tempo) -> Result<Self> {
-        let adapters = plan.adapters.iter().map(Adapter::new).collect::<Result<Vec<_>>>()?;
+        let tenants = plan.tenants();
+        let adapters = plan.adapters.iter().map(|adapter| Adapter::new(adapter, &tenants));
+        let adapters = adapters.collect::<Result<Vec<_>>>()?;
         let loops = match tempo {
             Tempo::Clock(ticks) => {
                 (0..=adapters.len()).map(|at| Loop::new(ticks.get(at).unwrap_or(&Ticks::Never))).collect()
@@ -143,14 +147,15 @@ impl Engine {
         let counts =
             Background { adapters: vec![Behind::default(); adapters.len()], ..Background::default() };
         Ok(Self {
-            l1: L1::new(&plan.l1)?,
+            l1: L1::new(&plan.l1, &tenants)?,
             loops,
             by_clock: *tempo != Tempo::Told,
             adapters,
             plan: plan.clone(),
             now: Nanos::ZERO,
             copies: VecDeque::new(),
-            bytes: Vec::new(),
+            labels: Labels::new(plan.remembers()?),
+            removals: 0,
             found: Vec::new(),
             loads: Vec::new(),
             counts,
@@ -162,9 +167,6 @@ impl Engine {
     pub fn know(&mut self, keys: usize) {
         self.l1.grow(keys);
         self.adapters.iter_mut().for_each(|adapter| adapter.grow(keys));
-        if self.bytes.len() < keys {
-            self.bytes.resize(keys, 0);
-        }
     }
 
     /// From now on notes are kept until they are taken.
@@ -207,8 +209,98 @@ impl Engine {
         self.adapters[adapter].has(key)
     }
 
+    /// Says what a key is to policies.
+    pub fn label(&mut self, key: KeyId, label: Label) {
+        self.labels.give(key, label);
+    }
+
+    /// Whose a key is.
+    pub fn tenant_of(&self, key: KeyId) -> u32 {
+        self.labels.tenant(key)
+    }
+
+    /// Says whose a key is.
+    pub fn label_tenant(&mut self, key: KeyId, tenant: u32) {
+        self.labels.give_tenant(key, tenant);
+    }
+
+    /// Whether anything is known of `key`, in any tier or on its way.
+    pub fn knows(&self, key: KeyId) -> bool {
+        self.l1.knows(key) || self.adapters.iter().any(|adapter| adapter.knows(key))
+    }
+
+    /// The length of an object of `key`, in the first tier behind that has it.
+    pub fn bytes_anywhere_behind(&self, key: KeyId) -> Option<u64> {
+        self.adapters.iter().find(|adapter| adapter.has(key)).map(|adapter| adapter.bytes_of(key))
+    }
+
+    /// What an object of so many bytes takes of memory, if that could ever have room for it.
+    pub fn room_of(&self, bytes: u64) -> Option<u64> {
+        Some(self.l1.aligned(bytes)).filter(|taken| self.l1.could_hold(*taken))
+    }
+
+    /// Whether so much more fits into memory.
+    pub fn has_room(&self, taken: u64) -> bool {
+        self.l1.has_room(taken)
+    }
+
+    /// Whether no more is used of memory than there is.
+    pub fn fits(&self) -> bool {
+        self.l1.has_room(0)
+    }
+
+    /// Whether an object of so many bytes is more than its tenant may have.
+    pub fn is_above_quota(&self, key: KeyId, bytes: u64) -> bool {
+        self.l1.is_above_quota(self.labels.tenant(key), bytes)
+    }
+
+    /// Whether notes are kept that were not taken.
+    pub fn has_notes(&self) -> bool {
+        self.notes.are_kept()
+    }
+
+    /// Whether there is an object of `key` in any tier.
+    pub fn is_there(&self, key: KeyId) -> bool {
+        self.l1.is_resident(key) || self.adapters.iter().any(|adapter| adapter.has(key))
+    }
+
+    /// What memory holds; no limit when absent.
+    pub fn capacity(&self) -> Option<u64> {
+        self.plan.l1.capacity_bytes
+    }
+
+    /// What the tier behind with this number holds; no limit when absent.
+    pub fn capacity_behind(&self, adapter: usize) -> Option<u64> {
+        self.plan.adapters[adapter].capacity_bytes
+    }
+
+    /// Objects in memory, and in each tier behind it.
+    pub fn counts(&self) -> (u64, Vec<u64>) {
+        (self.l1.count(), self.adapters.iter().map(Adapter::count).collect())
+    }
+
+    /// Bytes in memory of objects that are being written and have no name yet.
+    pub fn unnamed(&self) -> u64 {
+        self.l1.unnamed()
+    }
+
+    /// So many bytes of memory are taken by objects that have no name yet.
+    pub fn set_unnamed(&mut self, bytes: u64) {
+        self.l1.set_unnamed(bytes);
+        self.notes.unnamed = bytes;
+    }
+
+    /// An object of `key` is in the tier behind with this number from before; whether it has room.
+    pub fn restore(&mut self, adapter: usize, key: KeyId, bytes: u64) -> bool {
+        self.adapters[adapter].restore(key, bytes, &self.labels)
+    }
+
     /// Lets time pass: eviction loops look and copies end, in the order of their times.
     pub fn advance(&mut self, to: Nanos) {
+        if !self.by_clock {
+            self.now = self.now.max(to);
+            return;
+        }
         loop {
             let copy = self.copies.front().map(|copying| (copying.ends, 0));
             let looks = self.loops.iter().enumerate();
@@ -230,29 +322,61 @@ impl Engine {
 
     /// The eviction loop of a tier looks, memory being 0: how many objects left, if it had reason to look.
     pub fn pass(&mut self, tier: usize) -> Option<u64> {
-        let left = match tier.checked_sub(1) {
-            None => {
-                let left = self.l1.pass(self.now, &mut self.notes);
-                self.counts.l1.add(left);
-                left
-            }
-            Some(adapter) => {
-                let left = self.adapters[adapter].pass((self.now, adapter as u8), &mut self.notes);
-                self.counts.adapters[adapter].evictions.add(left);
-                left
-            }
-        };
+        self.pass_up_to(tier, None)
+    }
+
+    /// The same, where so many objects are to leave whatever the loop would do: a pass may be made in steps,
+    /// and a write may need room at once.
+    pub fn pass_up_to(&mut self, tier: usize, most: Option<u32>) -> Option<u64> {
+        let asked = most.map(u64::from).or_else(|| self.asked(tier));
+        let left = asked.map(|asked| self.take_out(tier, asked));
+        self.count_pass(tier, left);
         let evicted = left.unwrap_or(0) as u32;
-        self.notes.add(self.now, || Happened::Passed(tier as u8, evicted));
+        self.notes.add(self.now, || Happened::Passed(tier as u8, evicted, most));
+        left
+    }
+
+    /// How many objects the loop of a tier would take out now, if it had reason to.
+    pub fn asked(&self, tier: usize) -> Option<u64> {
+        match tier.checked_sub(1) {
+            None => self.l1.asked(),
+            Some(adapter) => self.adapters[adapter].asked(),
+        }
+    }
+
+    fn take_out(&mut self, tier: usize, most: u64) -> u64 {
+        let when = (self.now, &mut self.notes);
+        match tier.checked_sub(1) {
+            None => self.l1.take_out(most, |_| true, when),
+            Some(adapter) => self.adapters[adapter].take_out(most, adapter as u8, when),
+        }
+    }
+
+    fn count_pass(&mut self, tier: usize, left: Option<u64>) {
+        match tier.checked_sub(1) {
+            None => self.counts.l1.add(left),
+            Some(adapter) => self.counts.adapters[adapter].evictions.add(left),
+        }
+    }
+
+    /// Lets objects leave memory until no more is used than there is; how many left. They leave as in a pass
+    /// of its loop that was to take so many.
+    pub fn make_fit(&mut self) -> u64 {
+        let Some(capacity) = self.plan.l1.capacity_bytes else { return 0 };
+        let when = (self.now, &mut self.notes);
+        let left = self.l1.take_out(u64::MAX, |used| used > capacity, when);
+        if left > 0 {
+            self.count_pass(0, Some(left));
+            self.notes.add(self.now, || Happened::Passed(0, left as u32, Some(left as u32)));
+        }
         left
     }
 
     /// Begins to write objects of `bytes` each. `fates` gets what became of each key, as everywhere.
     pub fn reserve_write(&mut self, keys: &[KeyId], bytes: u64, fates: &mut Vec<Fate>) {
         let first = fates.len();
-        self.l1.reserve(keys, bytes, self.now, fates);
+        self.l1.reserve((keys, bytes), self.now, &self.labels, (fates, &mut self.notes));
         for (&key, _) in keys.iter().zip(&fates[first..]).filter(|(_, fate)| **fate == Fate::Done) {
-            self.bytes[key.0 as usize] = bytes;
             self.notes.add(self.now, || Happened::Staged(key));
         }
     }
@@ -260,21 +384,22 @@ impl Engine {
     /// Ends the writing of objects; what is new goes on to the tiers behind. An object that came another way
     /// meanwhile is written all the same.
     pub fn finish_write(&mut self, keys: &[KeyId], fates: &mut Vec<Fate>) {
-        let mut admitted = Vec::new();
+        let (mut admitted, has_tiers) = (Vec::new(), !self.adapters.is_empty());
         for &key in keys {
+            let bytes = self.l1.bytes_of(key);
             let fate = self.l1.admit(key, self.now);
             match fate {
                 Fate::Done => {
                     self.notes.add(self.now, || Happened::Admitted(key));
-                    admitted.push(key);
+                    admitted.extend(has_tiers.then_some((key, bytes)));
                 }
                 Fate::Resident => self.notes.add(self.now, || Happened::Unstaged(key)),
                 _ => {}
             }
             fates.push(if fate == Fate::Resident { Fate::Done } else { fate });
         }
-        if !admitted.is_empty() && !self.adapters.is_empty() {
-            self.begin_copies(&admitted.into());
+        if !admitted.is_empty() {
+            self.begin_copies(&admitted);
         }
     }
 
@@ -306,7 +431,7 @@ impl Engine {
     /// Puts an object into memory and locks it, as if it had been found: a recording knows better.
     pub fn force_in(&mut self, key: KeyId, bytes: u64, readers: u32) {
         if !self.l1.is_resident(key) {
-            self.l1.expect(key, bytes);
+            self.l1.expect(key, bytes, self.now, (&self.labels, &mut self.notes));
             self.l1.arrive(key, true);
             self.notes.add(self.now, || Happened::Staged(key));
             self.notes.add(self.now, || Happened::Admitted(key));
@@ -314,36 +439,55 @@ impl Engine {
         self.l1.hold(key, readers, self.now);
     }
 
-    /// Takes an object out of every tier: a recording knows better.
-    pub fn force_out(&mut self, key: KeyId) {
-        if self.l1.is_resident(key) {
-            self.l1.tear_out(key);
+    /// Takes an object out of every tier, whoever holds it; what is on its way is not wanted any more.
+    /// Whether it was in any.
+    pub fn force_out(&mut self, key: KeyId) -> bool {
+        self.removals += 1;
+        let mut was_there = self.l1.tear_out(key, self.removals);
+        if was_there {
             self.notes.add(self.now, || Happened::Freed(key));
         }
         for (number, adapter) in (0..).zip(&mut self.adapters) {
+            adapter.outdate(key);
             if adapter.forget(key) {
+                was_there = true;
                 self.notes.add(self.now, || Happened::Deleted(number, key));
             }
         }
+        was_there
     }
 
-    /// What an object of `key` takes, as far as one was written.
-    pub fn bytes_of(&self, key: KeyId) -> u64 {
-        self.bytes[key.0 as usize]
+    /// Uses an object in memory as a prefetch of it alone, a read and its end do; whether it was there.
+    pub fn use_resident(&mut self, key: KeyId) -> bool {
+        if self.l1.is_plain(key) {
+            self.l1.touch(key);
+            return true;
+        }
+        if !self.l1.is_resident(key) {
+            return false;
+        }
+        self.l1.hold(key, 1, self.now);
+        self.l1.touch(key);
+        let _ = self.release(key, 1);
+        true
     }
 
     /// Copies go on side by side; an object is let go when the last of its copies has ended.
-    fn begin_copies(&mut self, keys: &Arc<[KeyId]>) {
-        let bytes: u64 = keys.iter().map(|key| self.bytes_of(*key)).sum();
+    fn begin_copies(&mut self, objects: &[(KeyId, u64)]) {
+        let keys: Arc<[KeyId]> = objects.iter().map(|(key, _)| *key).collect();
+        let bytes: u64 = objects.iter().map(|(_, bytes)| bytes).sum();
         for adapter in 0..self.adapters.len() {
-            keys.iter().for_each(|key| self.l1.copying(*key));
+            for &(key, bytes) in objects {
+                self.l1.copying(key, bytes);
+                self.adapters[adapter].begin_way(key);
+            }
             self.notes.add(self.now, || Happened::Copying(adapter as u8, keys.iter().copied().collect()));
             if self.by_clock {
                 let rate = self.plan.adapters[adapter].bytes_per_second;
                 let takes = rate.map_or(0.0, |rate| bytes as f64 / rate);
                 let ends = self.now + self.plan.store_delay + Nanos::from_seconds(takes);
                 let place = self.copies.partition_point(|copying| copying.ends <= ends);
-                self.copies.insert(place, Copying { ends, adapter, keys: Arc::clone(keys) });
+                self.copies.insert(place, Copying { ends, adapter, keys: Arc::clone(&keys) });
             }
         }
     }
@@ -355,33 +499,61 @@ impl Engine {
     }
 
     /// Objects have arrived in the tier behind with this number, but for those that a device `failed` to
-    /// write. Keys that were not on their way are left alone.
+    /// write. Keys that were not on their way are left alone, and so are those whose object is gone.
     pub fn end_copy(&mut self, adapter: usize, keys: &[KeyId], failed: &[KeyId]) {
-        let written: Vec<(KeyId, u64)> = keys
-            .iter()
-            .filter(|key| self.l1.is_copying(**key) && !failed.contains(key))
-            .map(|&key| (key, self.bytes_of(key)))
-            .collect();
+        let (mut written, mut outdated) = (Vec::new(), Vec::new());
+        let ways = self.end_ways(adapter, keys);
+        for (&key, way) in keys.iter().zip(&ways) {
+            match way {
+                Way::Current if !failed.contains(&key) => written.push((key, self.l1.bytes_of(key))),
+                Way::Outdated => outdated.push(key),
+                Way::Current | Way::None => {}
+            }
+        }
+        let (now, number, mut left) = (self.now, adapter as u8, Vec::new());
         let mut dropped = Vec::new();
-        self.adapters[adapter].store(&written, &mut dropped);
+        self.adapters[adapter].store(&written, &mut dropped, (&self.labels, |key| left.push(key)));
         let counts = &mut self.counts.adapters[adapter];
+        counts.evictions.evicted += left.len() as u64;
         counts.dropped += dropped.len() as u64;
         counts.copied += (written.len() - dropped.len()) as u64;
         counts.failed += failed.len() as u64;
         if !failed.is_empty() {
-            self.notes.add(self.now, || Happened::Lost(adapter as u8, failed.into()));
+            self.notes.add(now, || Happened::Lost(number, failed.into()));
         }
-        self.notes.add(self.now, || Happened::Copied(adapter as u8, keys.into()));
-        for key in dropped {
-            self.notes.add(self.now, || Happened::Deleted(adapter as u8, key));
+        self.notes.add(now, || Happened::Copied(number, keys.into()));
+        for key in dropped.into_iter().chain(outdated).chain(left) {
+            self.notes.add(now, || Happened::Deleted(number, key));
         }
-        for &key in keys {
+        self.let_go(keys, &ways);
+    }
+
+    /// Objects that were to be copied to the tier behind with this number are not: it is too slow for them.
+    pub fn drop_copy(&mut self, adapter: usize, keys: &[KeyId]) {
+        let ways = self.end_ways(adapter, keys);
+        self.counts.adapters[adapter].dropped += keys.len() as u64;
+        self.notes.add(self.now, || Happened::Dropped(adapter as u8, keys.into()));
+        self.let_go(keys, &ways);
+    }
+
+    fn end_ways(&mut self, adapter: usize, keys: &[KeyId]) -> Vec<Way> {
+        keys.iter().map(|key| self.adapters[adapter].end_way(*key)).collect()
+    }
+
+    /// Copies have ended: an object whose last it was may leave memory.
+    fn let_go(&mut self, keys: &[KeyId], ways: &[Way]) {
+        for (&key, _) in keys.iter().zip(ways).filter(|(_, way)| **way != Way::None) {
             let was_last = self.l1.copied(key);
             let leaves = was_last && self.plan.store_policy == StorePolicy::SkipL1;
             if leaves && self.l1.forget(key, self.now) {
                 self.notes.add(self.now, || Happened::Freed(key));
             }
         }
+    }
+
+    /// Whether the next copy of `key` to the tier behind with this number that ends is of no use any more.
+    pub(crate) fn is_outdated_copy(&self, adapter: usize, key: KeyId) -> bool {
+        self.adapters[adapter].is_outdated(key)
     }
 
     pub(crate) fn loaded(&mut self, adapter: usize, keys: &[KeyId], failed: u64) {

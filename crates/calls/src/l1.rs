@@ -1,46 +1,55 @@
 //! The tier in memory: which objects are resident or being written, who holds them, how much they take.
 
-use wavetank_cache::eviction::{self, Eviction, Resident, Settings};
+use wavetank_cache::eviction::{self, Eviction, Quotas, Settings};
 use wavetank_model::{Fate, KeyId, Nanos, Result};
 
+use crate::busy::{Busy, BusyTable};
+use crate::label::Labels;
 use crate::lock::Lock;
 use crate::note::{Happened, Notes};
-use crate::plan::L1Plan;
+use crate::plan::{L1Plan, Tenants};
 
-/// An object, as far as memory knows it.
+/// An object, as far as memory knows it: what it takes where it is resident, and marks. Eight bytes, because
+/// there are many.
 #[derive(Clone, Copy, Debug, Default)]
-struct Object {
-    /// What it takes where it is resident.
-    resident: Option<u64>,
-    /// What it takes where it is being written.
-    staged: Option<u64>,
-    /// It leaves with its last reader.
-    temporary: bool,
-    /// Whether the policy knows it.
-    tracked: bool,
-    reads: Lock,
-    write: Lock,
-    /// Copies of it under way to tiers behind.
-    copies: u32,
-    /// Loads of it under way from there, each with room of its own.
-    loads: u32,
-    /// That room.
-    coming: u64,
-}
+struct Object(u64);
 
 impl Object {
-    fn is_busy(&self, now: Nanos) -> bool {
-        self.copies > 0
-            || self.loads > 0
-            || self.reads.is_held(now)
-            || (self.staged.is_some() && self.write.is_held(now))
+    const RESIDENT: u64 = 1;
+    /// It leaves with its last reader.
+    const TEMPORARY: u64 = 2;
+    /// The policy knows it.
+    const TRACKED: u64 = 4;
+    /// Something may be going on with it: there is a row of the table of those.
+    const BUSY: u64 = 8;
+    const MARKS: u32 = 4;
+
+    fn has(self, mark: u64) -> bool {
+        self.0 & mark != 0
     }
 
-    /// A load ends: the room it had.
-    fn end_load(&mut self) -> u64 {
-        let taken = self.coming / u64::from(self.loads);
-        self.loads -= 1;
-        self.coming -= taken;
+    fn mark(&mut self, mark: u64) {
+        self.0 |= mark;
+    }
+
+    fn unmark(&mut self, mark: u64) {
+        self.0 &= !mark;
+    }
+
+    fn resident(self) -> Option<u64> {
+        self.has(Self::RESIDENT).then_some(self.0 >> Self::MARKS)
+    }
+
+    /// It is there, and takes so much.
+    fn enter(&mut self, taken: u64) {
+        let marks = self.0 & (Self::TRACKED | Self::BUSY);
+        self.0 = taken << Self::MARKS | marks | Self::RESIDENT;
+    }
+
+    /// It is not there any more; what it took.
+    fn leave(&mut self) -> u64 {
+        let taken = self.resident().unwrap_or(0);
+        self.0 &= Self::TRACKED | Self::BUSY;
         taken
     }
 }
@@ -49,17 +58,32 @@ impl Object {
 pub(crate) struct L1 {
     plan: L1Plan,
     policy: Box<dyn Eviction>,
+    /// Where the policy goes by them.
+    quotas: Quotas,
     objects: Vec<Object>,
+    busy: BusyTable,
     used: u64,
+    /// What of it is taken by objects that are being written and have no name yet.
+    unnamed: u64,
     tracked: u64,
 }
 
 impl L1 {
-    pub(crate) fn new(plan: &L1Plan) -> Result<Self> {
+    pub(crate) fn new(plan: &L1Plan, tenants: &Tenants) -> Result<Self> {
         let entry = eviction::policy(&plan.eviction.policy)?;
-        let settings = Settings { capacity_bytes: plan.capacity_bytes, ..Settings::default() };
+        let quotas = tenants.quotas(&plan.quotas);
+        let settings = Settings { capacity_bytes: plan.capacity_bytes, quotas: quotas.clone() };
         let policy = (entry.build)(&settings)?;
-        Ok(Self { plan: plan.clone(), policy, objects: Vec::new(), used: 0, tracked: 0 })
+        Ok(Self {
+            plan: plan.clone(),
+            policy,
+            quotas: if entry.has_quotas { quotas } else { Quotas::default() },
+            objects: Vec::new(),
+            busy: BusyTable::default(),
+            used: 0,
+            unnamed: 0,
+            tracked: 0,
+        })
     }
 
     /// Makes room for keys up to and without `keys` in its tables.
@@ -74,18 +98,36 @@ impl L1 {
         self.used
     }
 
+    /// Those of objects that have no name yet.
+    pub(crate) fn unnamed(&self) -> u64 {
+        self.unnamed
+    }
+
+    /// So much is taken by objects that have no name yet.
+    pub(crate) fn set_unnamed(&mut self, bytes: u64) {
+        self.used = self.used - self.unnamed + bytes;
+        self.unnamed = bytes;
+    }
+
     pub(crate) fn is_resident(&self, key: KeyId) -> bool {
-        self.objects[place(key)].resident.is_some()
+        self.objects[place(key)].has(Object::RESIDENT)
+    }
+
+    /// Whether anything is known of `key`.
+    pub(crate) fn knows(&self, key: KeyId) -> bool {
+        let object = self.objects[place(key)];
+        object.has(Object::RESIDENT | Object::TRACKED) || self.busy_of(key).is_some()
     }
 
     /// Whether a reader holds it, and why not.
     pub(crate) fn readable(&self, key: KeyId, now: Nanos) -> Fate {
-        let object = &self.objects[place(key)];
-        match object.resident {
-            None => Fate::Absent,
-            Some(_) if object.reads.is_held(now) => Fate::Done,
-            Some(_) if object.reads.is_free() => Fate::Unlocked,
-            Some(_) => Fate::Expired,
+        if !self.is_resident(key) {
+            return Fate::Absent;
+        }
+        match self.busy_of(key).map(|busy| busy.reads) {
+            Some(reads) if reads.is_held(now) => Fate::Done,
+            Some(reads) if !reads.is_free() => Fate::Expired,
+            _ => Fate::Unlocked,
         }
     }
 
@@ -99,227 +141,363 @@ impl L1 {
         self.plan.capacity_bytes.is_none_or(|capacity| self.used + bytes <= capacity)
     }
 
+    /// Whether so much could ever fit.
+    pub(crate) fn could_hold(&self, bytes: u64) -> bool {
+        self.plan.capacity_bytes.is_none_or(|capacity| self.unnamed + bytes <= capacity)
+    }
+
+    /// Whether an object of so many bytes is more than a tenant may have.
+    pub(crate) fn is_above_quota(&self, tenant: u32, bytes: u64) -> bool {
+        self.quotas.of(tenant).is_some_and(|quota| self.aligned(bytes) > quota)
+    }
+
     /// Begins to write `keys`, objects of `bytes` each. All that need room get it, or none of them. `fates`
     /// gets what became of each.
-    pub(crate) fn reserve(&mut self, keys: &[KeyId], bytes: u64, now: Nanos, fates: &mut Vec<Fate>) {
+    pub(crate) fn reserve(
+        &mut self,
+        (keys, bytes): (&[KeyId], u64),
+        now: Nanos,
+        labels: &Labels,
+        (fates, notes): (&mut Vec<Fate>, &mut Notes),
+    ) {
         let (taken, mut room, first) = (self.aligned(bytes), 0, fates.len());
         for &key in keys {
-            let object = &mut self.objects[place(key)];
-            let fate = if object.resident.is_some() {
+            let fate = if self.is_resident(key) {
                 Fate::Resident
-            } else if object.staged.is_some() && object.write.is_held(now) {
-                Fate::Staged
             } else {
-                room += taken.saturating_sub(object.staged.unwrap_or(0));
-                object.write.take(1, now, self.plan.write_ttl);
-                object.staged.get_or_insert(NOT_YET);
-                Fate::Done
+                self.objects[place(key)].mark(Object::BUSY);
+                let busy = self.busy.row(key);
+                if busy.staged.is_some() && busy.write.is_held(now) {
+                    Fate::Staged
+                } else {
+                    room += taken.saturating_sub(busy.staged.unwrap_or(0));
+                    busy.write.take(1, now, self.plan.write_ttl);
+                    busy.staged.get_or_insert(NOT_YET);
+                    Fate::Done
+                }
             };
             fates.push(fate);
         }
-        if self.has_room(room) {
+        let within_quota = self.make_own_room((keys, &fates[first..]), taken, now, (labels, notes));
+        if within_quota && self.has_room(room) {
             self.used += room;
-            self.grant(keys, taken, &fates[first..]);
+            self.grant((keys, bytes), &fates[first..], labels);
         } else {
             self.take_back(keys, &mut fates[first..]);
         }
     }
 
+    /// Tenants that would be above their quota give up what is theirs; whether that is enough.
+    fn make_own_room(
+        &mut self,
+        (keys, fates): (&[KeyId], &[Fate]),
+        taken: u64,
+        now: Nanos,
+        (labels, notes): (&Labels, &mut Notes),
+    ) -> bool {
+        let Self { policy, objects, busy, used, tracked, .. } = self;
+        let granted = keys.iter().zip(fates).filter(|(_, fate)| **fate == Fate::Done);
+        let mut so_far: Vec<(u32, u64)> = Vec::new();
+        for (&key, _) in granted {
+            // A call may bring several objects of a tenant, which the policy does not know yet.
+            let tenant = labels.tenant(key);
+            let before: u64 = so_far.iter().filter(|row| row.0 == tenant).map(|row| row.1).sum();
+            let incoming = labels.resident(key, before + taken);
+            while !policy.admits(&incoming) {
+                let mut is_free = |slot: u32| is_idle(objects, busy, slot, now);
+                let Some(slot) = policy.victim(&incoming, &mut is_free) else { return false };
+                policy.evict(slot);
+                *tracked -= 1;
+                *used -= leave(objects, busy, slot, (now, notes));
+            }
+            if keys.len() > 1 {
+                so_far.push((tenant, taken));
+            }
+        }
+        true
+    }
+
     /// Objects that got room are known to the policy, the last one first.
-    fn grant(&mut self, keys: &[KeyId], taken: u64, fates: &[Fate]) {
-        let granted = || keys.iter().zip(fates).rev().filter(|(_, fate)| **fate == Fate::Done);
-        for (&key, _) in granted() {
+    fn grant(&mut self, (keys, bytes): (&[KeyId], u64), fates: &[Fate], labels: &Labels) {
+        let taken = self.aligned(bytes);
+        let granted = keys.iter().zip(fates).rev().filter(|(_, fate)| **fate == Fate::Done);
+        for (&key, _) in granted {
+            let busy = self.busy.row(key);
+            busy.bytes = bytes;
             // An earlier writer that took too long may have had more.
-            let had = self.objects[place(key)].staged.replace(taken).unwrap_or(0);
+            let had = busy.staged.replace(taken).unwrap_or(0);
             self.used -= had.saturating_sub(taken);
-            self.renew(key, taken);
+            self.renew(key, taken, labels);
         }
     }
 
     /// Nothing that needed room gets it.
     fn take_back(&mut self, keys: &[KeyId], fates: &mut [Fate]) {
         for (&key, fate) in keys.iter().zip(fates).filter(|(_, fate)| **fate == Fate::Done) {
-            let object = &mut self.objects[place(key)];
-            object.write.give(1);
-            object.staged = object.staged.filter(|bytes| *bytes != NOT_YET);
+            self.change(key, |busy| {
+                busy.write.give(1);
+                busy.staged = busy.staged.filter(|bytes| *bytes != NOT_YET);
+            });
             *fate = Fate::NoMemory;
         }
     }
 
     /// Ends the write of `key`; whether it is new to the tier.
     pub(crate) fn admit(&mut self, key: KeyId, now: Nanos) -> Fate {
-        let object = &mut self.objects[place(key)];
-        let Some(bytes) = object.staged else { return Fate::Absent };
-        if !object.write.is_held(now) {
+        let Some((staged, write)) = self.busy_of(key).map(|busy| (busy.staged, busy.write)) else {
+            return Fate::Absent;
+        };
+        let Some(bytes) = staged else { return Fate::Absent };
+        if !write.is_held(now) {
             return Fate::Expired;
         }
-        object.staged = None;
-        object.write = Lock::default();
-        if object.resident.is_some() {
+        let ended = |busy: &mut Busy| (busy.staged, busy.write) = (None, Lock::default());
+        if self.is_resident(key) {
+            self.change(key, ended);
             self.used -= bytes;
             return Fate::Resident;
         }
-        object.resident = Some(bytes);
-        object.temporary = false;
+        self.objects[place(key)].enter(bytes);
+        self.change(key, ended);
         Fate::Done
+    }
+
+    /// The length of an object that is being written, or copied.
+    pub(crate) fn bytes_of(&self, key: KeyId) -> u64 {
+        self.busy_of(key).map_or(0, |busy| busy.bytes)
     }
 
     /// Takes `key` for `readers` more.
     pub(crate) fn hold(&mut self, key: KeyId, readers: u32, now: Nanos) {
-        self.objects[place(key)].reads.take(readers, now, self.plan.read_ttl);
+        let ttl = self.plan.read_ttl;
+        self.busy(key).reads.take(readers, now, ttl);
     }
 
     /// Gives `key` back `times`. What is temporary leaves with its last reader.
     pub(crate) fn release(&mut self, key: KeyId, times: u32, now: Nanos) -> Fate {
         let fate = self.readable(key, now);
         if fate == Fate::Done {
-            let object = &mut self.objects[place(key)];
-            object.reads.give(times);
-            if object.temporary && object.reads.is_free() {
+            let given = self.change(key, |busy| {
+                busy.reads.give(times);
+                busy.reads.is_free()
+            });
+            if given == Some(true) && self.objects[place(key)].has(Object::TEMPORARY) {
                 self.drop_resident(key);
             }
         }
         fate
     }
 
-    /// `key` will come from behind: its room is taken from now on.
-    pub(crate) fn expect(&mut self, key: KeyId, bytes: u64) {
+    /// Whether holding `key` and giving it back would leave no trace but its use.
+    pub(crate) fn is_plain(&self, key: KeyId) -> bool {
+        let marks = Object::RESIDENT | Object::TEMPORARY | Object::BUSY;
+        self.objects[place(key)].0 & marks == Object::RESIDENT
+    }
+
+    /// `key` will come from behind: its room is taken from now on. A tenant that gets above its quota by it
+    /// gives up what it can.
+    pub(crate) fn expect(
+        &mut self,
+        key: KeyId,
+        bytes: u64,
+        now: Nanos,
+        (labels, notes): (&Labels, &mut Notes),
+    ) {
         let taken = self.aligned(bytes);
+        if !self.objects[place(key)].has(Object::TRACKED) {
+            self.make_own_room((&[key], &[Fate::Done]), taken, now, (labels, notes));
+        }
         self.used += taken;
-        let object = &mut self.objects[place(key)];
-        object.loads += 1;
-        object.coming += taken;
-        self.renew(key, taken);
+        let busy = self.busy(key);
+        busy.loads += 1;
+        busy.coming += taken;
+        self.renew(key, taken, labels);
+    }
+
+    /// A prefetch that holds `key` waits for something else.
+    pub(crate) fn begin_wait(&mut self, key: KeyId) {
+        self.busy(key).waits += 1;
+    }
+
+    /// It does not any more; whether `key` was removed since there had been so many removals.
+    pub(crate) fn end_wait(&mut self, key: KeyId, begun: u64) -> bool {
+        let was_removed = self.is_outdated(key, begun);
+        self.change(key, |busy| busy.waits -= 1);
+        was_removed
+    }
+
+    /// Whether a load of `key` that began when there had been so many removals brings what is gone.
+    pub(crate) fn is_outdated(&self, key: KeyId, begun: u64) -> bool {
+        self.busy_of(key).is_some_and(|busy| busy.removed > begun)
     }
 
     /// `key` came from behind. It may have come another way meanwhile: then that one stays.
     pub(crate) fn arrive(&mut self, key: KeyId, temporary: bool) {
-        let object = &mut self.objects[place(key)];
-        let taken = object.end_load();
-        if object.resident.is_some() {
+        let is_there = self.is_resident(key);
+        let taken = self.change(key, |busy| {
+            if !is_there {
+                busy.reads = Lock::default();
+            }
+            busy.end_load()
+        });
+        let taken = taken.expect("what comes was expected");
+        if is_there {
             self.used -= taken;
             return;
         }
-        object.resident = Some(taken);
-        object.temporary = temporary;
-        object.reads = Lock::default();
+        let object = &mut self.objects[place(key)];
+        object.enter(taken);
+        if temporary {
+            object.mark(Object::TEMPORARY);
+        }
     }
 
     /// `key` did not come from behind.
     pub(crate) fn expect_no_more(&mut self, key: KeyId) {
-        self.used -= self.objects[place(key)].end_load();
+        self.used -= self.change(key, Busy::end_load).expect("what does not come was expected");
         self.drop_unused(key);
     }
 
-    /// A copy of `key` to a tier behind begins.
-    pub(crate) fn copying(&mut self, key: KeyId) {
-        self.objects[place(key)].copies += 1;
-    }
-
-    /// Whether one is under way.
-    pub(crate) fn is_copying(&self, key: KeyId) -> bool {
-        self.objects[place(key)].copies > 0
+    /// A copy of `key`, an object of `bytes`, to a tier behind begins.
+    pub(crate) fn copying(&mut self, key: KeyId, bytes: u64) {
+        let busy = self.busy(key);
+        busy.copies += 1;
+        busy.bytes = bytes;
     }
 
     /// It has ended; whether it was the last.
     pub(crate) fn copied(&mut self, key: KeyId) -> bool {
-        let copies = &mut self.objects[place(key)].copies;
-        let was = std::mem::replace(copies, copies.saturating_sub(1));
-        was == 1
+        let was = self.change(key, |busy| {
+            let was = busy.copies;
+            busy.copies = was.saturating_sub(1);
+            was
+        });
+        was == Some(1)
     }
 
     /// Drops `key` unless someone holds it; whether it did.
     pub(crate) fn forget(&mut self, key: KeyId, now: Nanos) -> bool {
-        let object = &self.objects[place(key)];
-        let leaves = object.resident.is_some() && !object.is_busy(now);
+        let leaves = self.is_resident(key) && is_idle(&self.objects, &self.busy, key.0, now);
         if leaves {
             self.drop_resident(key);
         }
         leaves
     }
 
-    /// Drops `key` whoever holds it.
-    pub(crate) fn tear_out(&mut self, key: KeyId) {
-        if self.is_resident(key) {
-            self.objects[place(key)].reads = Lock::default();
+    /// Drops `key` whoever holds it; whether it was there. Loads of it that are under way bring nothing.
+    pub(crate) fn tear_out(&mut self, key: KeyId, removals: u64) -> bool {
+        self.change(key, |busy| busy.removed = removals);
+        let was_there = self.is_resident(key);
+        if was_there {
             self.drop_resident(key);
         }
+        was_there
     }
 
     /// `key` was used.
     pub(crate) fn touch(&mut self, key: KeyId) {
-        if self.objects[place(key)].tracked {
+        if self.objects[place(key)].has(Object::TRACKED) {
             self.policy.touch(key.0);
         }
     }
 
-    /// A pass of the eviction loop: how many objects left, if it had reason to look.
-    pub(crate) fn pass(&mut self, now: Nanos, notes: &mut Notes) -> Option<u64> {
+    /// How many objects a pass of the eviction loop takes out, if it has reason to look.
+    pub(crate) fn asked(&self) -> Option<u64> {
         let plan = &self.plan.eviction;
         let capacity = self.plan.capacity_bytes? as f64;
         if (self.used as f64) < plan.trigger_watermark * capacity || self.tracked == 0 {
             return None;
         }
-        let asked = ((self.tracked as f64 * plan.eviction_ratio) as u64).max(1);
-        let nobody = Resident { fingerprint: 0, bytes: 0, tenant: 0 };
+        Some(((self.tracked as f64 * plan.eviction_ratio) as u64).max(1))
+    }
+
+    /// Takes out up to so many objects, in the policy's order, while `goes_on` with what is used: how many.
+    pub(crate) fn take_out(
+        &mut self,
+        most: u64,
+        goes_on: impl Fn(u64) -> bool,
+        (now, notes): (Nanos, &mut Notes),
+    ) -> u64 {
+        let Self { policy, objects, busy, used, tracked, .. } = self;
+        let nobody = Labels::nobody();
         let mut left = 0;
-        while left < asked {
-            let objects = &self.objects;
-            let mut is_free = |slot: u32| !objects[slot as usize].is_busy(now);
-            let Some(slot) = self.policy.victim(&nobody, &mut is_free) else { break };
-            self.policy.evict(slot);
-            self.tracked -= 1;
-            let object = &mut self.objects[slot as usize];
-            object.tracked = false;
-            let (resident, staged) = (object.resident.take(), object.staged.take());
-            self.used -= resident.unwrap_or(0) + staged.unwrap_or(0);
-            let key = KeyId(slot);
-            resident.inspect(|_| notes.add(now, || Happened::Freed(key)));
-            staged.inspect(|_| notes.add(now, || Happened::Unstaged(key)));
+        while left < most && goes_on(*used) {
+            let mut is_free = |slot: u32| is_idle(objects, busy, slot, now);
+            let Some(slot) = policy.victim(&nobody, &mut is_free) else { break };
+            policy.evict(slot);
+            *tracked -= 1;
+            *used -= leave(objects, busy, slot, (now, notes));
             left += 1;
         }
-        Some(left)
+        left
     }
 
     /// Locks of readers that nobody gave back.
     pub(crate) fn held(&self, now: Nanos) -> u64 {
-        self.objects.iter().filter(|object| object.resident.is_some() && object.reads.is_held(now)).count()
-            as u64
+        let is_held = |(key, busy): &&(KeyId, Busy)| self.is_resident(*key) && busy.reads.is_held(now);
+        self.busy.rows().filter(is_held).count() as u64
+    }
+
+    /// Objects that are there, being written or expected.
+    pub(crate) fn count(&self) -> u64 {
+        self.tracked
     }
 
     /// Bytes of all objects, counted anew.
     #[cfg(test)]
     pub(crate) fn counted(&self) -> u64 {
-        let taken =
-            |object: &Object| object.resident.unwrap_or(0) + object.staged.unwrap_or(0) + object.coming;
-        self.objects.iter().map(taken).sum()
+        let resident: u64 = self.objects.iter().filter_map(|object| object.resident()).sum();
+        let busy = self.busy.rows().map(|(_, busy)| busy.staged.unwrap_or(0) + busy.coming);
+        resident + busy.sum::<u64>() + self.unnamed
     }
 
+    fn busy_of(&self, key: KeyId) -> Option<&Busy> {
+        if self.objects[place(key)].has(Object::BUSY) { self.busy.of(key) } else { None }
+    }
+
+    fn busy(&mut self, key: KeyId) -> &mut Busy {
+        self.objects[place(key)].mark(Object::BUSY);
+        self.busy.row(key)
+    }
+
+    fn change<R>(&mut self, key: KeyId, change: impl FnOnce(&mut Busy) -> R) -> Option<R> {
+        if !self.objects[place(key)].has(Object::BUSY) {
+            return None;
+        }
+        let (result, is_over) = self.busy.change(key, change)?;
+        if is_over {
+            self.objects[place(key)].unmark(Object::BUSY);
+        }
+        Some(result)
+    }
+
+    /// Its locks go with it.
     fn drop_resident(&mut self, key: KeyId) {
-        let object = &mut self.objects[place(key)];
-        self.used -= object.resident.take().unwrap_or(0);
-        object.temporary = false;
+        self.used -= self.objects[place(key)].leave();
+        self.change(key, |busy| busy.reads = Lock::default());
         self.drop_unused(key);
     }
 
     /// The policy forgets what is not there, nor being written or loaded.
     fn drop_unused(&mut self, key: KeyId) {
+        let is_coming = self.busy_of(key).is_some_and(|busy| busy.staged.is_some() || busy.loads > 0);
         let object = &mut self.objects[place(key)];
-        let is_used = object.resident.is_some() || object.staged.is_some() || object.loads > 0;
-        if !is_used && std::mem::take(&mut object.tracked) {
+        if !is_coming && !object.has(Object::RESIDENT) && object.has(Object::TRACKED) {
+            object.unmark(Object::TRACKED);
             self.policy.remove(key.0);
             self.tracked -= 1;
         }
     }
 
     /// Newest for the policy.
-    fn renew(&mut self, key: KeyId, bytes: u64) {
+    fn renew(&mut self, key: KeyId, bytes: u64, labels: &Labels) {
         let object = &mut self.objects[place(key)];
-        if std::mem::replace(&mut object.tracked, true) {
+        if object.has(Object::TRACKED) {
             self.policy.touch(key.0);
             return;
         }
-        self.policy.insert(key.0, &Resident { fingerprint: fingerprint(key), bytes, tenant: 0 });
+        object.mark(Object::TRACKED);
+        self.policy.insert(key.0, &labels.resident(key, bytes));
         self.tracked += 1;
     }
 }
@@ -327,9 +505,28 @@ impl L1 {
 /// An object that waits for room.
 const NOT_YET: u64 = 0;
 
-/// What a policy remembers of an object that left; 0 is nobody, for whom a pass makes room.
-pub(crate) fn fingerprint(key: KeyId) -> u64 {
-    u64::from(key.0) + 1
+fn is_idle(objects: &[Object], busy: &BusyTable, slot: u32, now: Nanos) -> bool {
+    let is_busy = objects[slot as usize].has(Object::BUSY);
+    !is_busy || busy.of(KeyId(slot)).is_none_or(|busy| !busy.keeps(now))
+}
+
+/// A victim leaves, with what was being written of it; what it took.
+fn leave(objects: &mut [Object], busy: &mut BusyTable, slot: u32, (now, notes): (Nanos, &mut Notes)) -> u64 {
+    let (key, object) = (KeyId(slot), &mut objects[slot as usize]);
+    let resident = object.resident();
+    object.leave();
+    object.unmark(Object::TRACKED);
+    let gone = busy.change(key, |busy| {
+        (busy.reads, busy.write) = (Lock::default(), Lock::default());
+        busy.staged.take()
+    });
+    if gone.is_some_and(|(_, is_over)| is_over) {
+        object.unmark(Object::BUSY);
+    }
+    let staged = gone.and_then(|(staged, _)| staged);
+    resident.inspect(|_| notes.add(now, || Happened::Freed(key)));
+    staged.inspect(|_| notes.add(now, || Happened::Unstaged(key)));
+    resident.unwrap_or(0) + staged.unwrap_or(0)
 }
 
 fn place(key: KeyId) -> usize {

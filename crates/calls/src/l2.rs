@@ -1,36 +1,70 @@
-//! A tier behind memory: which objects it has, and who leaves.
+//! A tier behind memory: which objects it has, which are on their way to it, and who leaves.
 
-use wavetank_cache::eviction::{self, Eviction, Resident, Settings};
+use wavetank_cache::eviction::{self, Eviction, Settings};
 use wavetank_model::{KeyId, Nanos, Result};
 
-use crate::l1::fingerprint;
+use crate::busy::{Passing, Sparse};
+use crate::label::Labels;
 use crate::note::{Happened, Notes};
-use crate::plan::AdapterPlan;
+use crate::plan::{AdapterPlan, Tenants};
 
 /// One adapter.
 pub(crate) struct Adapter {
     plan: AdapterPlan,
     policy: Option<Box<dyn Eviction>>,
-    /// What each object takes; 0 where it is not there.
+    /// The length of each object and one more; 0 where it is not there.
     bytes: Vec<u64>,
-    /// Loads of each object under way: it stays so long.
-    loads: Vec<u32>,
+    /// Loads of objects under way: they stay so long.
+    loads: Sparse<u32>,
+    ways: Sparse<Ways>,
     used: u64,
     count: u64,
 }
 
+/// Copies of an object under way. They end in the order they began.
+#[derive(Debug, Default)]
+struct Ways {
+    all: u32,
+    /// The first so many of them are of an object that was removed since.
+    outdated: u32,
+}
+
+impl Passing for Ways {
+    fn is_over(&self) -> bool {
+        self.all == 0
+    }
+}
+
+/// How a copy ended, as far as the engine's books go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// None was under way.
+    None,
+    /// Its object was removed meanwhile.
+    Outdated,
+    /// What it brought is what was written last.
+    Current,
+}
+
 impl Adapter {
-    pub(crate) fn new(plan: &AdapterPlan) -> Result<Self> {
-        let settings = Settings { capacity_bytes: plan.capacity_bytes, ..Settings::default() };
+    pub(crate) fn new(plan: &AdapterPlan, tenants: &Tenants) -> Result<Self> {
+        let settings = Settings { capacity_bytes: plan.capacity_bytes, quotas: tenants.quotas(&plan.quotas) };
         let build = |name: &str| (eviction::policy(name)?.build)(&settings);
         let policy = plan.eviction.as_ref().map(|eviction| build(&eviction.policy)).transpose()?;
-        Ok(Self { plan: plan.clone(), policy, bytes: Vec::new(), loads: Vec::new(), used: 0, count: 0 })
+        Ok(Self {
+            plan: plan.clone(),
+            policy,
+            bytes: Vec::new(),
+            loads: Sparse::default(),
+            ways: Sparse::default(),
+            used: 0,
+            count: 0,
+        })
     }
 
     pub(crate) fn grow(&mut self, keys: usize) {
         if self.bytes.len() < keys {
             self.bytes.resize(keys, 0);
-            self.loads.resize(keys, 0);
         }
     }
 
@@ -38,51 +72,127 @@ impl Adapter {
         self.bytes[key.0 as usize] > 0
     }
 
-    /// What an object takes here.
+    /// Whether anything is known of `key`.
+    pub(crate) fn knows(&self, key: KeyId) -> bool {
+        self.has(key) || self.is_pinned(key) || self.ways.of(key).is_some()
+    }
+
+    /// The length of an object; 0 where it is not there.
     pub(crate) fn bytes_of(&self, key: KeyId) -> u64 {
-        self.bytes[key.0 as usize]
+        self.bytes[key.0 as usize].saturating_sub(1)
     }
 
     pub(crate) fn used(&self) -> u64 {
         self.used
     }
 
-    /// Takes what fits, in order; the rest is `dropped`. What is there already stays as it is.
-    pub(crate) fn store(&mut self, objects: &[(KeyId, u64)], dropped: &mut Vec<KeyId>) {
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// A copy of an object begins its way here.
+    pub(crate) fn begin_way(&mut self, key: KeyId) {
+        self.ways.row(key).all += 1;
+    }
+
+    /// The first way of those of `key` ends.
+    pub(crate) fn end_way(&mut self, key: KeyId) -> Way {
+        let ended = self.ways.change(key, |ways| {
+            ways.all -= 1;
+            let was_outdated = ways.outdated > 0;
+            ways.outdated -= u32::from(was_outdated);
+            if was_outdated { Way::Outdated } else { Way::Current }
+        });
+        ended.map_or(Way::None, |(way, _)| way)
+    }
+
+    /// What is on its way is not wanted any more.
+    pub(crate) fn outdate(&mut self, key: KeyId) {
+        self.ways.change(key, |ways| ways.outdated = ways.all);
+    }
+
+    /// Whether the next copy of `key` that ends is not wanted any more.
+    pub(crate) fn is_outdated(&self, key: KeyId) -> bool {
+        self.ways.of(key).is_some_and(|ways| ways.outdated > 0)
+    }
+
+    /// Takes what fits, in order; the rest is `dropped`. What is there already stays as it is. A tenant that
+    /// would get above its quota gives up what is its own.
+    pub(crate) fn store(
+        &mut self,
+        objects: &[(KeyId, u64)],
+        dropped: &mut Vec<KeyId>,
+        (labels, mut leaves): (&Labels, impl FnMut(KeyId)),
+    ) {
         let mut taken = Vec::with_capacity(objects.len());
         for &(key, bytes) in objects {
             if self.has(key) {
                 continue;
             }
-            if self.plan.capacity_bytes.is_some_and(|capacity| self.used + bytes > capacity) {
+            let fits = self.make_own_room((key, bytes), &taken, (labels, &mut leaves));
+            if !fits || self.plan.capacity_bytes.is_some_and(|capacity| self.used + bytes > capacity) {
                 dropped.push(key);
                 continue;
             }
-            self.bytes[key.0 as usize] = bytes.max(1);
-            self.used += bytes.max(1);
-            self.count += 1;
+            self.enter(key, bytes);
             taken.push((key, bytes));
         }
         if let Some(policy) = &mut self.policy {
             for &(key, bytes) in taken.iter().rev() {
-                policy.insert(key.0, &Resident { fingerprint: fingerprint(key), bytes, tenant: 0 });
+                policy.insert(key.0, &labels.resident(key, bytes));
             }
         }
     }
 
+    /// An object that was there from before; whether there is room for it.
+    pub(crate) fn restore(&mut self, key: KeyId, bytes: u64, labels: &Labels) -> bool {
+        let mut dropped = Vec::new();
+        self.store(&[(key, bytes)], &mut dropped, (labels, |_| {}));
+        dropped.is_empty()
+    }
+
+    fn enter(&mut self, key: KeyId, bytes: u64) {
+        self.bytes[key.0 as usize] = bytes + 1;
+        self.used += bytes.max(1);
+        self.count += 1;
+    }
+
+    /// Whether a tenant may have an object here, once it has given up what it must; `taken` is what the
+    /// policy does not know yet.
+    fn make_own_room(
+        &mut self,
+        (key, bytes): (KeyId, u64),
+        taken: &[(KeyId, u64)],
+        (labels, leaves): (&Labels, &mut impl FnMut(KeyId)),
+    ) -> bool {
+        let Self { policy: Some(policy), loads, bytes: lengths, used, count, .. } = self else { return true };
+        let tenant = labels.tenant(key);
+        let before = taken.iter().filter(|(key, _)| labels.tenant(*key) == tenant);
+        let incoming = labels.resident(key, before.map(|(_, bytes)| bytes).sum::<u64>() + bytes);
+        while !policy.admits(&incoming) {
+            let mut is_free = |slot: u32| loads.of(KeyId(slot)).is_none();
+            let Some(slot) = policy.victim(&incoming, &mut is_free) else { return false };
+            policy.evict(slot);
+            *used -= weight(std::mem::take(&mut lengths[slot as usize]));
+            *count -= 1;
+            leaves(KeyId(slot));
+        }
+        true
+    }
+
     /// An object is being loaded.
     pub(crate) fn pin(&mut self, key: KeyId) {
-        self.loads[key.0 as usize] += 1;
+        *self.loads.row(key) += 1;
     }
 
     /// It is not any more.
     pub(crate) fn unpin(&mut self, key: KeyId) {
-        self.loads[key.0 as usize] -= 1;
+        self.loads.change(key, |loads| *loads -= 1);
     }
 
     /// Whether it is being loaded.
     pub(crate) fn is_pinned(&self, key: KeyId) -> bool {
-        self.loads[key.0 as usize] > 0
+        self.loads.of(key).is_some()
     }
 
     /// `keys` were loaded, in this order. A recording may have taken some of them out meanwhile.
@@ -97,7 +207,7 @@ impl Adapter {
     pub(crate) fn forget(&mut self, key: KeyId) -> bool {
         let bytes = std::mem::take(&mut self.bytes[key.0 as usize]);
         if bytes > 0 {
-            self.used -= bytes;
+            self.used -= weight(bytes);
             self.count -= 1;
             if let Some(policy) = &mut self.policy {
                 policy.remove(key.0);
@@ -106,25 +216,34 @@ impl Adapter {
         bytes > 0
     }
 
-    /// A pass of the eviction loop: how many objects left, if it had reason to look.
-    pub(crate) fn pass(&mut self, (now, number): (Nanos, u8), notes: &mut Notes) -> Option<u64> {
-        let (plan, policy) = (self.plan.eviction.as_ref()?, self.policy.as_mut()?);
+    /// How many objects a pass of the eviction loop takes out, if it has reason to look.
+    pub(crate) fn asked(&self) -> Option<u64> {
+        let plan = self.plan.eviction.as_ref()?;
         let capacity = self.plan.capacity_bytes? as f64;
         if (self.used as f64) < plan.trigger_watermark * capacity || self.count == 0 {
             return None;
         }
-        let asked = ((self.count as f64 * plan.eviction_ratio) as u64).max(1);
-        let nobody = Resident { fingerprint: 0, bytes: 0, tenant: 0 };
-        let loads = &self.loads;
+        Some(((self.count as f64 * plan.eviction_ratio) as u64).max(1))
+    }
+
+    /// Takes out up to so many objects, in the policy's order: how many.
+    pub(crate) fn take_out(&mut self, most: u64, number: u8, (now, notes): (Nanos, &mut Notes)) -> u64 {
+        let Self { policy: Some(policy), loads, bytes, used, count, .. } = self else { return 0 };
         let mut left = 0;
-        while left < asked {
-            let Some(slot) = policy.victim(&nobody, &mut |slot| loads[slot as usize] == 0) else { break };
+        while left < most {
+            let mut is_free = |slot: u32| loads.of(KeyId(slot)).is_none();
+            let Some(slot) = policy.victim(&Labels::nobody(), &mut is_free) else { break };
             policy.evict(slot);
-            self.used -= std::mem::take(&mut self.bytes[slot as usize]);
-            self.count -= 1;
+            *used -= weight(std::mem::take(&mut bytes[slot as usize]));
+            *count -= 1;
             left += 1;
             notes.add(now, || Happened::Deleted(number, KeyId(slot)));
         }
-        Some(left)
+        left
     }
+}
+
+/// What an object takes here, from what the table says.
+fn weight(entry: u64) -> u64 {
+    entry.saturating_sub(1).max(1)
 }

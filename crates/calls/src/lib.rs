@@ -7,13 +7,16 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod busy;
 mod bytes;
 mod engine;
 mod fold;
 mod l1;
 mod l2;
+mod label;
 mod lock;
 mod note;
+mod object_name;
 mod plan;
 mod play;
 mod prefetch;
@@ -21,10 +24,14 @@ mod replay;
 mod storage;
 mod tick;
 
-pub use bytes::Object;
+pub use bytes::{Keeping, Object};
 pub use engine::{Background, Behind, Engine, Passes, Tempo};
+pub use label::Label;
 pub use note::{Happened, Note};
-pub use plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan, StorePolicy, Wrapping};
+pub use object_name::ObjectName;
+pub use plan::{
+    AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan, QuotaPlan, StorePolicy, Wrapping,
+};
 pub use play::{AdapterTimes, CallTimes, Contents, Keep, Moved, Pace, PlayOptions, PlayReport, Spread, play};
 pub use prefetch::Fetching;
 pub use replay::{
@@ -32,7 +39,7 @@ pub use replay::{
     Scope, Tally, replay, replay_until,
 };
 pub use storage::{
-    Blank, Got, Held, Journal, Lookup, Only, PrefetchHandle, Reading, Set, SetManner, Storage,
-    StorageOptions, Then, Writing,
+    Blank, Called, Got, Held, Hold, Journal, Lookup, Only, PrefetchHandle, Reading, Set, SetManner, Status,
+    Storage, StorageOptions, Then, TierStatus, Writing,
 };
 pub use tick::Ticks;

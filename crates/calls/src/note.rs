@@ -1,12 +1,14 @@
 //! What happens to objects besides what calls answer: for a recorder, and for whoever moves their bytes.
 
-use wavetank_model::{KeyId, Nanos};
+use wavetank_model::{KeyId, LayoutId, Nanos};
 
 /// One thing, and when it happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// When.
     pub at: Nanos,
+    /// Bytes of memory that objects took then which had no name yet.
+    pub unnamed: u64,
     /// What.
     pub what: Happened,
 }
@@ -36,10 +38,15 @@ pub enum Happened {
     Lost(u8, Box<[KeyId]>),
     /// An object in the tier behind with this number is not there any more, or found no room there.
     Deleted(u8, KeyId),
-    /// The loop of a tier looked, memory being 0, and so many objects left.
-    Passed(u8, u32),
+    /// Objects are not copied to the tier behind with this number, because it is too slow: the way ends.
+    Dropped(u8, Box<[KeyId]>),
+    /// The loop of a tier looked, memory being 0, and so many objects left; if it was to take no more than
+    /// so many, how many that were.
+    Passed(u8, u32, Option<u32>),
     /// A prefetch is over: its handle, what it had to load, and what of that a device failed.
     Fetched(u64, Box<[KeyId]>, Box<[KeyId]>),
+    /// A recording said that objects were in the tier behind with this number from the start.
+    Found(u8, Box<[KeyId]>, LayoutId),
     /// A recording said that objects left, and they did.
     Removed(Box<[KeyId]>),
 }
@@ -48,6 +55,8 @@ pub enum Happened {
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     kept: Option<Vec<Note>>,
+    /// Bytes of memory taken by objects without a name.
+    pub(crate) unnamed: u64,
 }
 
 impl Notes {
@@ -58,8 +67,12 @@ impl Notes {
     #[inline]
     pub(crate) fn add(&mut self, at: Nanos, what: impl FnOnce() -> Happened) {
         if let Some(notes) = &mut self.kept {
-            notes.push(Note { at, what: what() });
+            notes.push(Note { at, unnamed: self.unnamed, what: what() });
         }
+    }
+
+    pub(crate) fn are_kept(&self) -> bool {
+        self.kept.as_ref().is_some_and(|notes| !notes.is_empty())
     }
 
     pub(crate) fn take(&mut self, into: &mut Vec<Note>) {

@@ -49,6 +49,8 @@ impl Found {
 /// A prefetch under way: where its cells come from, row by row.
 pub struct Fetching {
     found: Vec<Found>,
+    /// Objects that were taken out before it began.
+    removals: u64,
 }
 
 impl Fetching {
@@ -79,7 +81,7 @@ impl Engine {
         }
         self.take(asked, &found);
         fates.extend(found.iter().map(|cell| cell.fate()));
-        Fetching { found }
+        Fetching { found, removals: self.removals }
     }
 
     /// Ends a prefetch: what was loaded is there, what `failed` is not, and what is then of no use is given
@@ -145,15 +147,22 @@ impl Engine {
     /// Holds what is there and takes room for what is not.
     fn take(&mut self, asked: &Prefetch, found: &[Found]) {
         let readers = readers(asked);
+        let waits = found.iter().any(|cell| cell.adapter().is_some());
         for (row, cells) in asked.rows.iter().zip(found.chunks(asked.columns().max(1))) {
             // Within a row the last chunk is the first to become known to the policy.
             for (&key, cell) in row.keys.iter().zip(cells).rev() {
                 match *cell {
-                    Found::Memory => self.l1.hold(key, readers, self.now),
+                    Found::Memory => {
+                        self.l1.hold(key, readers, self.now);
+                        if waits {
+                            self.l1.begin_wait(key);
+                        }
+                    }
                     Found::Adapter(at) => {
                         let adapter = &mut self.adapters[usize::from(at)];
                         adapter.pin(key);
-                        self.l1.expect(key, adapter.bytes_of(key));
+                        let noted = (&self.labels, &mut self.notes);
+                        self.l1.expect(key, adapter.bytes_of(key), self.now, noted);
                         self.notes.add(self.now, || Happened::Loading(at, key));
                     }
                     Found::Nowhere | Found::NoRoom | Found::Failed => {}
@@ -164,7 +173,8 @@ impl Engine {
 
     /// Makes what was loaded resident, gives back what is of no use, touches the rest.
     fn end(&mut self, asked: &Prefetch, fetching: Fetching, failed: &[KeyId]) {
-        let Fetching { mut found } = fetching;
+        let Fetching { mut found, removals } = fetching;
+        let gone = self.give_up_removed(asked, &mut found, removals);
         let (readers, locks) = (readers(asked), asked.lock == LockMode::Lock);
         let mut loads = std::mem::take(&mut self.loads);
         for adapter in 0..self.adapters.len() {
@@ -176,7 +186,7 @@ impl Engine {
             }
         }
         self.loads = loads;
-        if !failed.is_empty() {
+        if gone || !failed.is_empty() {
             self.give_up(asked, &mut found, failed);
         }
         for (key, _) in backwards(asked, &found).filter(|(_, cell)| cell.is_there()) {
@@ -188,6 +198,32 @@ impl Engine {
             }
         }
         self.found = found;
+    }
+
+    /// What was removed while something was loaded does not come, whatever the device read, and is held no
+    /// more; whether there is any.
+    fn give_up_removed(&mut self, asked: &Prefetch, found: &mut [Found], removals: u64) -> bool {
+        if found.iter().all(|cell| cell.adapter().is_none()) {
+            return false;
+        }
+        let mut gone = false;
+        for (key, cell) in cells(asked).zip(found.iter_mut()) {
+            let is_gone = match *cell {
+                Found::Memory => self.l1.end_wait(key, removals),
+                Found::Adapter(_) => self.l1.is_outdated(key, removals),
+                Found::Nowhere | Found::NoRoom | Found::Failed => false,
+            };
+            if let Some(adapter) = cell.adapter().filter(|_| is_gone) {
+                self.adapters[adapter].unpin(key);
+                self.l1.expect_no_more(key);
+                self.notes.add(self.now, || Happened::Unloaded(adapter as u8, key));
+            }
+            if is_gone {
+                *cell = Found::Nowhere;
+                gone = true;
+            }
+        }
+        gone
     }
 
     fn arrive(&mut self, loads: &[KeyId], adapter: usize, (failed, locks, readers): (&[KeyId], bool, u32)) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 
 use wavetank::{Error, Result};
 
@@ -40,6 +41,24 @@ impl Interrupt {
             .map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
         Ok(Self { raised, loaded })
     }
+}
+
+/// Ctrl-C, or a request to terminate, of something that runs until then: the first asks it to end and says
+/// `first`, the second ends the process and says `again`.
+pub(crate) fn ask_to_end(first: String, again: &'static str) -> Result<Receiver<()>> {
+    let (asked, stop) = channel();
+    let is_asked = AtomicBool::new(false);
+    let handler = move || {
+        if is_asked.swap(true, Ordering::Relaxed) {
+            output::complain(again);
+            leave();
+        }
+        output::complain(&first);
+        // Whoever is not there any more has ended already.
+        let _ = asked.send(());
+    };
+    ctrlc::set_handler(handler).map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
+    Ok(stop)
 }
 
 /// When Ctrl-C comes.

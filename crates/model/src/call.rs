@@ -19,6 +19,8 @@ pub struct Recorded {
     pub thread: Option<u32>,
     /// What became of each key, in the order of [`StorageCall::keys`].
     pub outcome: Option<Box<[Fate]>>,
+    /// Bytes of memory that objects took which were being written and had no name yet.
+    pub unnamed: u64,
     /// The call.
     pub call: StorageCall,
 }
@@ -26,7 +28,7 @@ pub struct Recorded {
 impl Recorded {
     /// A call at a time, with nothing else known of it.
     pub fn plain(at: Nanos, call: StorageCall) -> Self {
-        Self { at, clock: None, duration: None, thread: None, outcome: None, call }
+        Self { at, clock: None, duration: None, thread: None, outcome: None, unnamed: 0, call }
     }
 }
 
@@ -82,6 +84,9 @@ pub enum StorageCall {
         tier: u8,
         /// Objects it removed.
         evicted: u32,
+        /// How many it was to remove at most, and even if it would not have by itself; absent where it did
+        /// as it does.
+        most: Option<u32>,
     },
     /// Objects were stored in a lower tier: what held them for it is released.
     StoreCompleted {
@@ -96,6 +101,15 @@ pub enum StorageCall {
         handle: u64,
         /// The objects that had to come from lower tiers.
         keys: Keys,
+    },
+    /// Objects were in a lower tier before the first call: an earlier process left them.
+    Found {
+        /// The tier.
+        tier: u8,
+        /// The objects, from the first that will leave to the last.
+        keys: Keys,
+        /// What each of them holds.
+        layout: LayoutId,
     },
     /// Objects left the store, for reasons of its own.
     Removed {
@@ -120,6 +134,7 @@ impl StorageCall {
             | Self::FinishRead { keys, .. }
             | Self::StoreCompleted { keys, .. }
             | Self::PrefetchCompleted { keys, .. }
+            | Self::Found { keys, .. }
             | Self::Removed { keys } => (keys, &[]),
             Self::SubmitPrefetch(prefetch) => (&[], &prefetch.rows),
             Self::EvictionPass { .. } | Self::Gap { .. } => (&[], &[]),

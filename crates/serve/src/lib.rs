@@ -1,9 +1,23 @@
 //! The KV-cache server: the storage layer behind the protocols that clients speak.
 #![forbid(unsafe_code)]
 
+mod args;
 mod cache;
+mod config;
 mod counters;
+mod http;
+mod name;
+mod phase;
+mod plan;
 pub mod resp;
+mod run;
+mod secret;
+mod size;
+mod tier;
 
+pub use args::{Adapter, Args, MetricNames};
 pub use cache::Cache;
 pub use counters::{Counter, Counters};
+pub use plan::{Leases, Limits, Login, Plan, Quotas, Recording, Tracing};
+pub use run::{Addresses, Report, run};
+pub use secret::Secret;

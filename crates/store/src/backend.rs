@@ -107,6 +107,8 @@ pub struct Birth {
     pub put: u64,
     /// Whose it is.
     pub tenant: u32,
+    /// Seconds since 1970 from which on nobody should be given it; 0 for never. The store only keeps it.
+    pub expires_s: u32,
 }
 
 /// Part of an entry: at most [`PIECE`](crate::buffer::PIECE) bytes from a multiple of it.

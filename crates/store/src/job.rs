@@ -80,7 +80,8 @@ pub struct Done {
 
 /// What a caller asks for.
 pub(crate) enum Request {
-    Put(Put),
+    /// With where it comes from, if that is not here.
+    Put(Put, Option<Birth>),
     Get { key: Key, want: Want },
     Remove(Key),
 }
@@ -158,7 +159,7 @@ impl Job {
             times: IoTimes { queue: nanos(begun - asked), ..IoTimes::default() },
         };
         match request {
-            Request::Put(put) => job.plan_put(store, voice, put),
+            Request::Put(put, birth) => job.plan_put(store, voice, put, birth),
             Request::Get { key, want } => {
                 job.want = want;
                 job.plan_get(store, voice, &key);
@@ -169,7 +170,7 @@ impl Job {
         job
     }
 
-    fn plan_put(&mut self, store: &Store, voice: Voice<'_>, put: Put) {
+    fn plan_put(&mut self, store: &Store, voice: Voice<'_>, put: Put, birth: Option<Birth>) {
         let Put { key, payload, tenant, existing } = put;
         self.bytes = payload.bytes();
         let tell = |fate| voice.tell(Deed::Reserve(existing), fate, (&key, payload.bytes()));
@@ -182,7 +183,8 @@ impl Job {
         }
         let resident = Resident { fingerprint: key.fingerprint(), bytes: self.bytes, tenant };
         let mut displaced = Vec::new();
-        let birth = Birth { put: store.next_put(), tenant };
+        let here = || Birth { put: store.next_put(), tenant, expires_s: 0 };
+        let birth = birth.inspect(|birth| store.skip_puts(birth.put)).unwrap_or_else(here);
         let entry = NewEntry { key: &key, bytes: self.bytes, recipe: payload.recipe(), birth };
         let make = |slot| Stored::new(&entry, slot);
         let placed = store.ledger.admit(&resident, &mut displaced, make);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use wavetank_model::{IoTimes, StoreEvent, StoreFact};
 
-use crate::backend::Completion;
+use crate::backend::{Birth, Completion};
 use crate::bus::Voice;
 use crate::flow::Flow;
 use crate::job::{Done, Job, OpId, Outcome, Put, Request, nanos};
@@ -68,7 +68,13 @@ impl Lane {
 
     /// Asks for an entry to be written.
     pub fn put(&mut self, put: Put) -> OpId {
-        self.ask(Request::Put(put))
+        self.ask(Request::Put(put, None))
+    }
+
+    /// Asks for an entry to be written whose writes are numbered elsewhere, over several stores: of two
+    /// entries of one key the one with the higher number is the later.
+    pub fn put_born(&mut self, put: Put, birth: Birth) -> OpId {
+        self.ask(Request::Put(put, Some(birth)))
     }
 
     /// Asks for an entry to be read.
@@ -300,7 +306,7 @@ impl Lane {
 impl Request {
     fn key(&self) -> &Key {
         match self {
-            Self::Put(put) => &put.key,
+            Self::Put(put, _) => &put.key,
             Self::Get { key, .. } | Self::Remove(key) => key,
         }
     }

@@ -9,7 +9,7 @@
 //! | 32..40 | version: the number in the file's name |
 //! | 40..48 | CRC-64/NVME of the header, with these bytes zero |
 //! | 48..56 | number of the write: of two entries of one key the higher is the later |
-//! | 56..60, 60..64 | tenant, zero |
+//! | 56..60, 60..64 | tenant, seconds since 1970 until which it is of use or zero |
 //! | 64.. | the key, then zeros |
 //!
 //! Numbers are little-endian. A file that a later process finds is served only if all of this is right.
@@ -72,6 +72,7 @@ impl Header {
         out[32..40].copy_from_slice(&self.version.to_le_bytes());
         out[48..56].copy_from_slice(&self.birth.put.to_le_bytes());
         out[56..60].copy_from_slice(&self.birth.tenant.to_le_bytes());
+        out[60..64].copy_from_slice(&self.birth.expires_s.to_le_bytes());
         out[FIXED..FIXED + key.len()].copy_from_slice(key);
         let own = checksum::of(out);
         out[OWN_CHECKSUM].copy_from_slice(&own.to_le_bytes());
@@ -102,7 +103,11 @@ impl Header {
             bytes: number(block, 16, 8),
             checksum: number(block, 24, 8),
             version: number(block, 32, 8),
-            birth: Birth { put: number(block, 48, 8), tenant: number(block, 56, 4) as u32 },
+            birth: Birth {
+                put: number(block, 48, 8),
+                tenant: number(block, 56, 4) as u32,
+                expires_s: number(block, 60, 4) as u32,
+            },
         })
     }
 }
@@ -123,7 +128,7 @@ mod tests {
             bytes: 5,
             checksum: 0x1234,
             version: 7,
-            birth: Birth { put: 9, tenant: 3 },
+            birth: Birth { put: 9, tenant: 3, expires_s: 11 },
         }
     }
 

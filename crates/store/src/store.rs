@@ -8,7 +8,7 @@ use std::time::Instant;
 use wavetank_cache::{Eviction, Resident, Rules, TierId, TierRow};
 use wavetank_model::{Error, Result};
 
-use crate::backend::{Backend, Found, Held, Recovery};
+use crate::backend::{Backend, Birth, Found, Held, Recovery};
 use crate::buffer::Region;
 use crate::bus::{Bus, Events};
 use crate::call::{Ear, Listener, Voice};
@@ -101,6 +101,11 @@ impl Store {
         self.puts.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// A write had this number: the next has a higher one.
+    pub(crate) fn skip_puts(&self, put: u64) {
+        self.puts.fetch_max(put + 1, Ordering::Relaxed);
+    }
+
     pub(crate) fn next_lane(&self) -> u32 {
         self.lanes.fetch_add(1, Ordering::Relaxed)
     }
@@ -137,6 +142,11 @@ impl Store {
     /// Every key there is, in no order.
     pub fn keys(&self) -> Vec<Key> {
         self.index.all().iter().map(|entry| entry.key.clone()).collect()
+    }
+
+    /// Every entry there is, in no order: its key, its length, and where it comes from.
+    pub fn entries(&self) -> Vec<(Key, u64, Birth)> {
+        self.index.all().iter().map(|entry| (entry.key.clone(), entry.bytes, entry.birth)).collect()
     }
 
     /// What each tier holds.

@@ -12,6 +12,7 @@ mod peer;
 mod rate;
 mod record;
 mod replay;
+mod serve;
 mod store;
 mod suite;
 mod table;
@@ -39,6 +40,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "calls", measure: calls::measure },
     Bench { name: "kv", measure: kv::measure },
     Bench { name: "replay", measure: |options| cases::measure(&replay::SUITE, options) },
+    Bench { name: "serve", measure: serve::measure },
     Bench { name: "store", measure: store::measure },
     Bench { name: "suite", measure: suite::measure },
 ];

@@ -16,6 +16,8 @@ use crate::recency::{Noted, Recency, row_of};
 pub(super) const ENTRY: Entry = Entry {
     name: "arc",
     about: "two lists, used once and used again, whose shares follow what is asked for after it left",
+    has_quotas: false,
+    remembers: true,
     build: |settings| Ok(Box::new(AdaptiveReplacement::of(settings))),
 };
 

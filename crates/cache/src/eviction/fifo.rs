@@ -7,6 +7,8 @@ use crate::recency::{Links, Recency, row_of};
 pub(super) const ENTRY: Entry = Entry {
     name: "fifo",
     about: "the entry that came first leaves, used or not",
+    has_quotas: false,
+    remembers: false,
     build: |_| Ok(Box::new(Fifo::default())),
 };
 

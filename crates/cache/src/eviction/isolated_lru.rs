@@ -18,6 +18,8 @@ use crate::recency::{Links, Noted, Recency, row_of};
 pub(super) const ENTRY: Entry = Entry {
     name: "isolated_lru",
     about: "one lru list per tenant; a tenant at its quota gives up its own",
+    has_quotas: true,
+    remembers: false,
     build: |settings| Ok(Box::new(IsolatedLru::of(settings))),
 };
 

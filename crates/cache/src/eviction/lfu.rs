@@ -10,6 +10,8 @@ use crate::recency::{Noted, Recency, row_of};
 pub(super) const ENTRY: Entry = Entry {
     name: "lfu",
     about: "the least frequently used entry leaves, the oldest of them first",
+    has_quotas: false,
+    remembers: false,
     build: |_| Ok(Box::new(Lfu::default())),
 };
 

@@ -7,6 +7,8 @@ use crate::recency::{Links, Recency, row_of};
 pub(super) const ENTRY: Entry = Entry {
     name: "lru",
     about: "the least recently used entry leaves",
+    has_quotas: false,
+    remembers: false,
     build: |_| Ok(Box::new(Lru::default())),
 };
 

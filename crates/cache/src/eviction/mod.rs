@@ -122,6 +122,10 @@ pub struct Entry {
     pub name: &'static str,
     /// One line for `wavetank list`.
     pub about: &'static str,
+    /// It asks what each tenant may hold.
+    pub has_quotas: bool,
+    /// It knows entries again that left.
+    pub remembers: bool,
     /// Makes an empty one.
     pub build: fn(&Settings) -> Result<Box<dyn Eviction>>,
 }

@@ -2,8 +2,13 @@
 
 use super::{Entry, Eviction, Resident, Slot};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "noop", about: "nothing is evicted; a full tier refuses", build: |_| Ok(Box::new(Noop)) };
+pub(super) const ENTRY: Entry = Entry {
+    name: "noop",
+    about: "nothing is evicted; a full tier refuses",
+    has_quotas: false,
+    remembers: false,
+    build: |_| Ok(Box::new(Noop)),
+};
 
 struct Noop;
 

@@ -17,6 +17,8 @@ use crate::recency::{Noted, Recency, row_of};
 pub(super) const ENTRY: Entry = Entry {
     name: "s3fifo",
     about: "a small queue for what is new, a main queue for what was used twice, and ghosts",
+    has_quotas: false,
+    remembers: true,
     build: |settings| Ok(Box::new(S3Fifo::of(settings))),
 };
 

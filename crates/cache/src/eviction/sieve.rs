@@ -10,6 +10,8 @@ use crate::recency::{Noted, Recency, row_of};
 pub(super) const ENTRY: Entry = Entry {
     name: "sieve",
     about: "a hand sweeps the queue and takes the first entry not used since its last round",
+    has_quotas: false,
+    remembers: false,
     build: |_| Ok(Box::new(Sieve::default())),
 };
 

@@ -4,7 +4,8 @@ mod depot;
 mod hand;
 mod pool;
 
-pub(crate) use depot::{Depot, Freight};
+pub use depot::Keeping;
+pub(crate) use depot::{Depot, Freight, Parcel, Wanted};
 pub(crate) use hand::{start, start_with};
 pub use pool::Object;
 pub(crate) use pool::Pool;

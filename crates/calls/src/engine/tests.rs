@@ -17,6 +17,7 @@ fn eviction(trigger_watermark: f64, eviction_ratio: f64) -> EvictionPlan {
 fn plan(l1: u64, l2: u64) -> Plan {
     Plan {
         l1: L1Plan {
+            quotas: Default::default(),
             capacity_bytes: Some(l1 * OBJECT),
             align_bytes: OBJECT,
             write_ttl: Nanos(600 * SECOND),
@@ -24,6 +25,7 @@ fn plan(l1: u64, l2: u64) -> Plan {
             eviction: eviction(0.5, 0.5),
         },
         adapters: vec![AdapterPlan {
+            quotas: Default::default(),
             medium: crate::plan::Medium::Mock,
             capacity_bytes: Some(l2 * OBJECT),
             bytes_per_second: None,

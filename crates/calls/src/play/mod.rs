@@ -28,7 +28,7 @@ use self::promise::{Arrival, Promise};
 pub use self::report::{AdapterTimes, CallTimes, Moved, PlayReport};
 use self::report::{Kind, Measured};
 use self::worker::{Backlog, Call, Errand, Ground, Job, Loading, Porter, Step, Storing, Worker};
-use crate::bytes::{Depot, Pool, start_with};
+use crate::bytes::{Depot, Keeping, Pool, start_with};
 use crate::note::{Happened, Note};
 use crate::replay::{Act, Both, Listener, Made, Manner, Recording, Tally, replay};
 
@@ -90,7 +90,11 @@ pub fn play(
     also: Option<&mut dyn Listener>,
 ) -> Result<(Tally, PlayReport)> {
     let plan = &manner.plan;
-    let depots = plan.adapters.iter().enumerate().map(|(number, adapter)| Depot::open(adapter, number));
+    let depots = plan
+        .adapters
+        .iter()
+        .enumerate()
+        .map(|(number, adapter)| Depot::open(adapter, number, Keeping::Nothing));
     let ground = Arc::new(Ground {
         depots: depots.collect::<Result<_>>()?,
         pool: Pool::new(plan.l1.capacity_bytes),
@@ -287,8 +291,17 @@ impl<'a> Director<'a> {
                 Happened::Freed(key) => self.resident[key.0 as usize] = None,
                 Happened::Copying(adapter, keys) => self.copy(usize::from(*adapter), keys, &mut work),
                 Happened::Copied(adapter, keys) => self.copied(usize::from(*adapter), keys),
+                Happened::Dropped(adapter, keys) => {
+                    let adapter = usize::from(*adapter);
+                    self.copied(adapter, keys);
+                    keys.iter().for_each(|key| self.delete(adapter, *key, &mut work));
+                }
                 Happened::Deleted(adapter, key) => self.delete(usize::from(*adapter), *key, &mut work),
-                Happened::Lost(..) | Happened::Passed(..) | Happened::Fetched(..) | Happened::Removed(_) => {}
+                Happened::Lost(..)
+                | Happened::Passed(..)
+                | Happened::Fetched(..)
+                | Happened::Found(..)
+                | Happened::Removed(_) => {}
             }
         }
         for (adapter, objects) in loads.into_iter().enumerate().filter(|(_, objects)| !objects.is_empty()) {

@@ -22,7 +22,7 @@ fn has_faults(plan: &Plan) -> bool {
 }
 
 fn recording(calls: &[Recorded]) -> Recording<'_> {
-    Recording { calls, keys: KEYS as usize, layout_bytes: &LAYOUT_BYTES, end: End::Whole }
+    Recording { calls, keys: KEYS as usize, table: None, layout_bytes: &LAYOUT_BYTES, end: End::Whole }
 }
 
 fn compare(calls: &[Recorded], manner: &Manner, options: &PlayOptions, location: &Path) {

@@ -45,7 +45,8 @@ impl<'a> Ear<'a> {
         engine.take_notes(&mut self.because);
         let &Heard { thread, act, fates, took } = heard;
         let (before, because) = (&self.before, &self.because);
-        let made = Made { number: self.number, at: self.at, thread, act, fates, took, before, because };
+        let (number, at, unnamed) = (self.number, self.at, engine.unnamed());
+        let made = Made { number, at, thread, act, fates, took, unnamed, before, because };
         self.closed |= listener.made(&made)? == ControlFlow::Break(());
         self.before.clear();
         self.because.clear();

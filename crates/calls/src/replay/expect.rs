@@ -95,6 +95,7 @@ fn is_call(call: &StorageCall) -> bool {
         StorageCall::EvictionPass { .. }
             | StorageCall::StoreCompleted { .. }
             | StorageCall::PrefetchCompleted { .. }
+            | StorageCall::Found { .. }
             | StorageCall::Removed { .. }
             | StorageCall::Gap { .. }
     )
@@ -197,7 +198,7 @@ mod tests {
     /// Broken by: background work that counts as a call of nobody.
     #[test]
     fn background_work_has_no_caller() {
-        let mut all = calls(&[prefetch(), StorageCall::EvictionPass { tier: 0, evicted: 0 }]);
+        let mut all = calls(&[prefetch(), StorageCall::EvictionPass { tier: 0, evicted: 0, most: None }]);
         assert_eq!(has_threads(&all), ByThread::No);
         all[0].thread = Some(3);
         assert_eq!(has_threads(&all), ByThread::Yes);

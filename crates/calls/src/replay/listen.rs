@@ -46,6 +46,8 @@ pub struct Made<'a> {
     pub fates: &'a [Fate],
     /// How long it takes, where time is simulated: a prefetch as long as its loads, others no time.
     pub took: Nanos,
+    /// Bytes of memory that objects took which had no name yet.
+    pub unnamed: u64,
     /// What happened in the background since the call before.
     pub before: &'a [Note],
     /// What happened to objects because of the call.

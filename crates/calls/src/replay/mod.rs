@@ -13,6 +13,7 @@ mod listen;
 mod pinned;
 mod record;
 mod tally;
+mod tenants;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -21,7 +22,9 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Fate, KeyId, LayoutId, LockMode, Nanos, Prefetch, Recorded, Result, StorageCall};
+use wavetank_model::{
+    Fate, KeyId, KeyTable, LayoutId, LockMode, Nanos, Prefetch, Recorded, Result, StorageCall,
+};
 
 use self::caller::{Caller, Callers, Custody};
 use self::ear::{Ear, Heard};
@@ -56,6 +59,8 @@ pub struct Recording<'a> {
     pub calls: &'a [Recorded],
     /// How many keys they name.
     pub keys: usize,
+    /// What the keys are, where it matters whose they are.
+    pub table: Option<&'a KeyTable>,
     /// What an object of each layout takes.
     pub layout_bytes: &'a [u64],
     /// How it ends.
@@ -121,6 +126,7 @@ pub fn replay_until<'a>(
 ) -> Result<Tally> {
     let mut engine = Engine::new(&manner.plan, &manner.tempo)?;
     engine.know(recording.keys);
+    tenants::label(recording, &manner.plan, &mut engine)?;
     if listener.is_some() {
         engine.keep_notes();
     }
@@ -199,6 +205,7 @@ impl Player<'_> {
                 self.turn = Turn { number, place, at, round };
                 self.begin_counting(scope);
                 self.engine.advance(at);
+                self.told.unnamed(recorded, &mut self.engine);
                 self.ear.turn(self.turn.number, at, &mut self.engine);
                 self.take_turn(recorded, manner.mode, &expected[place])?;
             }

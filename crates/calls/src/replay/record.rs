@@ -27,9 +27,11 @@ impl<Sink: FnMut(&Recorded) -> Result<()>> Recorder<Sink> {
 
     fn background(&mut self, notes: &[Note]) -> Result<()> {
         for note in notes {
+            let mut dropped = None;
             let (call, failed) = match &note.what {
-                Happened::Passed(tier, evicted) => {
-                    (StorageCall::EvictionPass { tier: *tier, evicted: *evicted }, Keys::default())
+                Happened::Passed(tier, evicted, most) => {
+                    let call = StorageCall::EvictionPass { tier: *tier, evicted: *evicted, most: *most };
+                    (call, Keys::default())
                 }
                 Happened::Lost(_, keys) => {
                     self.lost.clone_from(keys);
@@ -39,9 +41,17 @@ impl<Sink: FnMut(&Recorded) -> Result<()>> Recorder<Sink> {
                     let call = StorageCall::StoreCompleted { tier: adapter + 1, keys: keys.clone() };
                     (call, std::mem::take(&mut self.lost))
                 }
+                Happened::Dropped(adapter, keys) => {
+                    dropped = Some(keys.iter().map(|_| Fate::NoMemory).collect());
+                    (StorageCall::StoreCompleted { tier: adapter + 1, keys: keys.clone() }, Keys::default())
+                }
                 Happened::Fetched(handle, keys, failed) => {
                     let call = StorageCall::PrefetchCompleted { handle: *handle, keys: keys.clone() };
                     (call, failed.clone())
+                }
+                Happened::Found(adapter, keys, layout) => {
+                    let (tier, keys, layout) = (adapter + 1, keys.clone(), *layout);
+                    (StorageCall::Found { tier, keys, layout }, Keys::default())
                 }
                 Happened::Removed(keys) => (StorageCall::Removed { keys: keys.clone() }, Keys::default()),
                 Happened::Staged(_)
@@ -54,8 +64,8 @@ impl<Sink: FnMut(&Recorded) -> Result<()>> Recorder<Sink> {
                 | Happened::Copying(..)
                 | Happened::Deleted(..) => continue,
             };
-            let outcome = outcome_of(&call, &failed);
-            (self.sink)(&Recorded { outcome, ..Recorded::plain(note.at, call) })?;
+            let outcome = outcome_of(&call, &failed).or(dropped);
+            (self.sink)(&Recorded { outcome, unnamed: note.unnamed, ..Recorded::plain(note.at, call) })?;
         }
         Ok(())
     }
@@ -86,8 +96,8 @@ impl<Sink: FnMut(&Recorded) -> Result<()>> Listener for Recorder<Sink> {
         let call = self.call(&made.act);
         let is_silent = matches!(made.act, Act::Exit(_)) && made.fates.is_empty();
         let outcome = (!is_silent).then(|| made.fates.into());
-        let Made { at, thread, .. } = *made;
-        (self.sink)(&Recorded { thread, outcome, ..Recorded::plain(at, call) })?;
+        let Made { at, thread, unnamed, .. } = *made;
+        (self.sink)(&Recorded { thread, outcome, unnamed, ..Recorded::plain(at, call) })?;
         self.background(made.because)?;
         Ok(ControlFlow::Continue(()))
     }

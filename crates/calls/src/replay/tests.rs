@@ -44,14 +44,20 @@ fn calls(all: Vec<StorageCall>) -> Vec<Recorded> {
 fn manner(mode: Mode) -> Manner {
     let eviction = EvictionPlan { policy: "lru".to_owned(), trigger_watermark: 0.8, eviction_ratio: 0.2 };
     let l1 = L1Plan {
+        quotas: Default::default(),
         capacity_bytes: None,
         align_bytes: OBJECT,
         write_ttl: Nanos(600 * SECOND),
         read_ttl: Nanos(300 * SECOND),
         eviction,
     };
-    let behind =
-        AdapterPlan { medium: Medium::Mock, capacity_bytes: None, bytes_per_second: None, eviction: None };
+    let behind = AdapterPlan {
+        quotas: Default::default(),
+        medium: Medium::Mock,
+        capacity_bytes: None,
+        bytes_per_second: None,
+        eviction: None,
+    };
     let plan = Plan {
         l1,
         adapters: vec![behind],
@@ -63,7 +69,8 @@ fn manner(mode: Mode) -> Manner {
 }
 
 fn made(calls: &[Recorded], mode: Mode) -> Tally {
-    let recording = Recording { calls, keys: 16, layout_bytes: &[OBJECT, 0, 2 * OBJECT], end: End::Whole };
+    let recording =
+        Recording { calls, keys: 16, table: None, layout_bytes: &[OBJECT, 0, 2 * OBJECT], end: End::Whole };
     replay(&recording, &manner(mode), None).unwrap()
 }
 
@@ -161,7 +168,8 @@ fn a_caller_that_decides_writes_what_it_never_looked_for() {
 #[test]
 fn many_rounds_take_no_more_memory() {
     let calls = calls(vec![prefetch(&[0], LockMode::NoLock)]);
-    let recording = Recording { calls: &calls, keys: 1, layout_bytes: &[OBJECT], end: End::Whole };
+    let recording =
+        Recording { calls: &calls, keys: 1, table: None, layout_bytes: &[OBJECT], end: End::Whole };
     let rounds = 1_100_000;
     let manner = Manner { scope: Scope { rounds, ..Scope::default() }, ..manner(Mode::Open) };
     let tally = replay(&recording, &manner, None).unwrap();

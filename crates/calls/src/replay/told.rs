@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use wavetank_model::{Fate, KeyId, Keys, Nanos, Prefetch, Recorded, StorageCall};
+use wavetank_model::{Fate, KeyId, Keys, LayoutId, Nanos, Prefetch, Recorded, StorageCall};
 
 use super::{Manner, Player, Recording};
 use crate::engine::{Engine, Tempo};
@@ -29,6 +29,13 @@ impl Told {
         });
         let knows_room = follows && manner.plan.l1.capacity_bytes.is_none();
         Self { follows, knows_room, ends: ends.collect(), under_way: HashMap::new() }
+    }
+
+    /// What of memory was taken by objects without a name, as far as that is followed.
+    pub(super) fn unnamed(&self, recorded: &Recorded, engine: &mut Engine) {
+        if self.follows {
+            engine.set_unnamed(recorded.unnamed);
+        }
     }
 
     /// Begins to write; what there was no room for is refused where nothing else can tell.
@@ -70,23 +77,40 @@ impl Player<'_> {
         }
         let failed = || failed_of(recorded);
         match &recorded.call {
-            StorageCall::EvictionPass { tier, evicted } if usize::from(*tier) <= self.adapters() => {
-                let left = self.engine.pass(usize::from(*tier)).unwrap_or(0);
+            StorageCall::EvictionPass { tier, evicted, most } if usize::from(*tier) <= self.adapters() => {
+                let left = self.engine.pass_up_to(usize::from(*tier), *most).unwrap_or(0);
                 self.tally.passes_that_differ += u64::from(left != u64::from(*evicted));
             }
             StorageCall::StoreCompleted { tier, keys } => {
                 let adapter = usize::from(*tier).checked_sub(1).filter(|at| *at < self.adapters());
-                if let Some(adapter) = adapter {
-                    self.engine.end_copy(adapter, keys, &failed());
+                let is_dropped = recorded.outcome.iter().flatten().any(|fate| *fate == Fate::NoMemory);
+                match adapter {
+                    Some(adapter) if is_dropped => self.engine.drop_copy(adapter, keys),
+                    Some(adapter) => self.engine.end_copy(adapter, keys, &failed()),
+                    None => {}
                 }
             }
             StorageCall::PrefetchCompleted { handle, keys } => self.end_prefetch((*handle, keys), failed()),
+            StorageCall::Found { tier, keys, layout } => self.find(*tier, keys, *layout),
             StorageCall::Removed { keys } => {
-                keys.iter().for_each(|key| self.engine.force_out(*key));
+                keys.iter().for_each(|key| {
+                    self.engine.force_out(*key);
+                });
                 self.engine.notes.add(self.engine.now, || Happened::Removed(keys.clone()));
             }
             _ => {}
         }
+    }
+
+    fn find(&mut self, tier: u8, keys: &Keys, layout: LayoutId) {
+        let Some(adapter) = usize::from(tier).checked_sub(1).filter(|at| *at < self.adapters()) else {
+            return;
+        };
+        let bytes = self.layout_bytes[layout.0 as usize];
+        for key in keys {
+            self.engine.restore(adapter, *key, bytes);
+        }
+        self.engine.notes.add(self.engine.now, || Happened::Found(adapter as u8, keys.clone(), layout));
     }
 
     fn adapters(&self) -> usize {

@@ -1,24 +1,47 @@
 //! What goes on behind callers: objects are stored and deleted, prefetches load, eviction loops look.
+//!
+//! A device that fails is a miss, one that breaks down with a panic fails from then on.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use wavetank_model::{Fate, KeyId, StorageCall};
 
-use super::state::{Errand, Incoming, Load, Shared, Stop};
-use crate::bytes::{Freight, Object};
+use super::named::held;
+use super::state::{Ending, Errand, Incoming, Load, Locked, Shared, Stop};
+use crate::bytes::{Freight, Object, Parcel, Wanted};
 
 /// Pieces at a device at a time: of the one thread that stores, and of each that loads.
 const STORE_DEPTH: usize = 8;
 const LOAD_DEPTH: usize = 4;
 
+/// Objects that leave a tier at a time: nobody waits longer for the lock.
+const STEP: u64 = 256;
+
+/// What one thread carries, until it breaks down.
+struct Carrier(Option<Freight>);
+
+impl Carrier {
+    /// Does something with bytes; nothing if that breaks down, or did before.
+    fn work<R>(&mut self, work: impl FnOnce(&mut Freight) -> R) -> Option<R> {
+        let freight = self.0.as_mut()?;
+        let done = catch_unwind(AssertUnwindSafe(|| work(freight))).ok();
+        if done.is_none() {
+            // What is half done in it is not looked at again, nor dropped, which may break down too.
+            std::mem::forget(self.0.take());
+        }
+        done
+    }
+}
+
 /// Stores and deletes in one tier behind, in the order it was decided.
 pub(super) struct Porter {
     shared: Arc<Shared>,
     adapter: usize,
-    freight: Freight,
+    carrier: Carrier,
     /// What was written and takes longer by the plan, by when it ends.
     slow: Vec<Written>,
 }
@@ -28,13 +51,14 @@ struct Written {
     ends: Instant,
     keys: Vec<KeyId>,
     failed: Vec<KeyId>,
+    bytes: u64,
     errands: u64,
 }
 
 impl Porter {
     pub(super) fn new(shared: &Arc<Shared>, adapter: usize) -> io::Result<Self> {
         let freight = Freight::new(&shared.depots[adapter], &shared.pool, STORE_DEPTH)?;
-        Ok(Self { shared: Arc::clone(shared), adapter, freight, slow: Vec::new() })
+        Ok(Self { shared: Arc::clone(shared), adapter, carrier: Carrier(Some(freight)), slow: Vec::new() })
     }
 
     /// Until nobody sends errands any more and all that were sent are done.
@@ -43,8 +67,8 @@ impl Porter {
             let mut errand = Some(errand);
             while let Some(one) = errand.take() {
                 match one {
-                    Errand::Store(objects) => errand = self.store(objects, errands),
-                    Errand::Delete(key) => self.delete(key),
+                    Errand::Store(parcels) => errand = self.store(parcels, errands),
+                    Errand::Delete(key, name) => self.delete(key, &name),
                 }
             }
         }
@@ -66,26 +90,52 @@ impl Porter {
         }
     }
 
-    /// Stores objects together with those that are next in the queue; what comes after them.
-    fn store(&mut self, mut objects: Vec<(KeyId, Arc<Object>)>, queue: &Receiver<Errand>) -> Option<Errand> {
+    /// Stores objects together with those that are next in the queue; what comes after them. Two of one name
+    /// are never written at a time: the later one has to be last.
+    fn store(&mut self, mut parcels: Vec<Parcel>, queue: &Receiver<Errand>) -> Option<Errand> {
         let (mut errands, mut after) = (1, None);
         while after.is_none() {
             match queue.try_recv() {
-                Ok(Errand::Store(more)) => {
-                    objects.extend(more);
+                Ok(Errand::Store(more)) if !share_a_key(&parcels, &more) => {
+                    parcels.extend(more);
                     errands += 1;
                 }
-                Ok(delete) => after = Some(delete),
+                Ok(other) => after = Some(other),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
-        let (begun, bytes) = (Instant::now(), objects.iter().map(|(_, object)| object.len() as u64).sum());
-        let failed = self.freight.put(&objects);
-        let keys = objects.into_iter().map(|(key, _)| key).collect();
+        let begun = Instant::now();
+        let keys: Vec<KeyId> = parcels.iter().map(|parcel| parcel.key).collect();
+        let bytes = parcels.iter().map(|parcel| parcel.object.len() as u64).sum();
+        self.drop_outdated(&mut parcels);
+        let failed = self.write(&parcels);
+        drop(parcels);
+        // Copies of one object end in the order they began.
+        let others = self.slow.iter().filter(|other| other.keys.iter().any(|key| keys.contains(key)));
+        let others = others.map(|other| other.ends).max();
         let ends = begun + self.shared.depots[self.adapter].takes(bytes);
-        self.slow.push(Written { ends, keys, failed, errands });
+        let ends = others.map_or(ends, |other| ends.max(other));
+        self.slow.push(Written { ends, keys, failed, bytes, errands });
         self.end_due();
         after
+    }
+
+    /// What was removed since need not be written.
+    fn drop_outdated(&self, parcels: &mut Vec<Parcel>) {
+        let state = self.shared.lock();
+        let is_slow = |key: &KeyId| self.slow.iter().any(|written| written.keys.contains(key));
+        let is_outdated = |key: &KeyId| state.engine.is_outdated_copy(self.adapter, *key);
+        parcels.retain(|parcel| is_slow(&parcel.key) || !is_outdated(&parcel.key));
+    }
+
+    /// Writes objects; those that failed. What an earlier object of such a name left is removed.
+    fn write(&mut self, parcels: &[Parcel]) -> Vec<KeyId> {
+        let failed = self.carrier.work(|freight| freight.put_parcels(parcels));
+        let Some(failed) = failed else { return parcels.iter().map(|parcel| parcel.key).collect() };
+        for parcel in parcels.iter().filter(|parcel| failed.contains(&parcel.key)) {
+            self.carrier.work(|freight| freight.remove_named(&parcel.name));
+        }
+        failed
     }
 
     /// Tells of what has taken as long as it does.
@@ -93,40 +143,48 @@ impl Porter {
         let now = Instant::now();
         let mut due: Vec<Written> = self.slow.extract_if(.., |written| written.ends <= now).collect();
         due.sort_by_key(|written| written.ends);
-        for Written { keys, failed, errands, .. } in due {
+        for Written { keys, failed, bytes, errands, .. } in due {
             let mut state = self.shared.lock();
             state.engine.end_copy(self.adapter, &keys, &failed);
+            state.flow.storing[self.adapter] -= bytes;
+            state.flow.stores -= keys.len() as u64;
             let fates = outcome(&keys, &failed);
             let tier = self.adapter as u8 + 1;
             let call = || StorageCall::StoreCompleted { tier, keys: keys.into() };
-            self.shared.tell(&state, None, call, Some(&fates));
-            state.follow(&mut Incoming::new());
+            state.tell(None, call, Some(&fates));
+            state.follow(&mut Incoming::default());
             self.shared.end(&mut state, errands);
         }
     }
 
     /// Deletes what is not there for the engine: a copy may have ended since it was decided, or be about to.
-    fn delete(&mut self, key: KeyId) {
+    fn delete(&mut self, key: KeyId, name: &[u8]) {
         let is_coming = self.slow.iter().any(|written| written.keys.contains(&key));
         let is_there = is_coming || self.shared.lock().engine.is_behind(self.adapter, key);
         if !is_there {
-            self.freight.remove(key);
+            self.carrier.work(|freight| freight.remove_named(name));
         }
         let mut state = self.shared.lock();
+        state.deleted(key);
         self.shared.end(&mut state, 1);
     }
+}
+
+fn share_a_key(some: &[Parcel], others: &[Parcel]) -> bool {
+    others.iter().any(|other| some.iter().any(|parcel| parcel.key == other.key))
 }
 
 /// Loads what prefetches need, one prefetch at a time.
 pub(super) struct Loader {
     shared: Arc<Shared>,
-    freights: Vec<Freight>,
+    carriers: Vec<Carrier>,
 }
 
 impl Loader {
     pub(super) fn new(shared: &Arc<Shared>) -> io::Result<Self> {
         let freights = shared.depots.iter().map(|depot| Freight::new(depot, &shared.pool, LOAD_DEPTH));
-        Ok(Self { freights: freights.collect::<io::Result<_>>()?, shared: Arc::clone(shared) })
+        let carriers = freights.map(|freight| Ok(Carrier(Some(freight?))));
+        Ok(Self { carriers: carriers.collect::<io::Result<_>>()?, shared: Arc::clone(shared) })
     }
 
     /// Until nobody sends prefetches any more and all that were sent are over.
@@ -134,45 +192,71 @@ impl Loader {
         loop {
             let next = loads.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(load) = next else { break };
-            let incoming = self.load(&load.wanted);
-            self.end(load, incoming);
+            let objects = self.load(&load.wanted);
+            end(&self.shared, load, Incoming::of(objects));
         }
     }
 
-    fn load(&mut self, wanted: &[(usize, KeyId, u64)]) -> Incoming {
+    fn load(&mut self, wanted: &[Wanted]) -> Vec<(KeyId, Object)> {
         let (begun, mut slowest) = (Instant::now(), Duration::ZERO);
-        let mut incoming = Incoming::new();
-        for (adapter, freight) in self.freights.iter_mut().enumerate() {
-            let from_here = wanted.iter().filter(|(from, ..)| *from == adapter);
-            let mut once: Vec<(KeyId, u64)> = from_here.map(|&(_, key, bytes)| (key, bytes)).collect();
+        let mut objects = Vec::new();
+        for (adapter, carrier) in self.carriers.iter_mut().enumerate() {
+            let mut once: Vec<&Wanted> = wanted.iter().filter(|wanted| wanted.adapter == adapter).collect();
             // A key may be asked for twice.
-            once.sort_unstable();
-            once.dedup();
-            let bytes = once.iter().map(|(_, bytes)| bytes).sum();
+            once.sort_unstable_by_key(|wanted| wanted.key);
+            once.dedup_by_key(|wanted| wanted.key);
+            let bytes = once.iter().map(|wanted| wanted.bytes).sum();
             slowest = slowest.max(self.shared.depots[adapter].takes(bytes));
-            incoming.extend(freight.load(&once));
+            objects.extend(carrier.work(|freight| freight.load_named(&once)).unwrap_or_default());
         }
         std::thread::sleep(slowest.saturating_sub(begun.elapsed()));
-        incoming
-    }
-
-    fn end(&self, load: Load, mut incoming: Incoming) {
-        let Load { handle, asked, fetching, wanted } = load;
-        let keys: Vec<KeyId> = wanted.iter().map(|(_, key, _)| *key).collect();
-        let failed: Vec<KeyId> = keys.iter().copied().filter(|key| !incoming.contains_key(key)).collect();
-        let mut fates = Vec::new();
-        let mut state = self.shared.lock();
-        state.engine.end_prefetch(&asked, fetching, &failed, &mut fates);
-        let came = outcome(&keys, &failed);
-        let call = || StorageCall::PrefetchCompleted { handle, keys: keys.into() };
-        self.shared.tell(&state, None, call, Some(&came));
-        state.follow(&mut incoming);
-        state.prefetches.insert(handle, Some(fates));
-        self.shared.end(&mut state, 1);
+        objects
     }
 }
 
-/// The eviction loop of a tier: it sleeps, then looks.
+/// A prefetch is over: what it was for goes on.
+fn end(shared: &Arc<Shared>, load: Load, mut incoming: Incoming) {
+    let Load { handle, asked, fetching, wanted, ending } = load;
+    let keys: Vec<KeyId> = wanted.iter().map(|wanted| wanted.key).collect();
+    let failed: Vec<KeyId> = keys.iter().copied().filter(|key| !incoming.has(*key)).collect();
+    let mut fates = Vec::new();
+    let mut state = shared.lock();
+    state.flow.loading -= wanted.iter().map(|wanted| wanted.bytes).sum::<u64>();
+    state.flow.loads -= 1;
+    state.engine.end_prefetch(&asked, fetching, &failed, &mut fates);
+    let came = outcome(&keys, &failed);
+    let call = || StorageCall::PrefetchCompleted { handle, keys: keys.into() };
+    state.tell(None, call, Some(&came));
+    state.follow(&mut incoming);
+    let cells = asked.rows.iter().flat_map(|row| &row.keys).copied();
+    match ending {
+        Ending::Query => {
+            state.prefetches.insert(handle, Some(fates));
+            shared.end(&mut state, 1);
+        }
+        Ending::Fetch(then) => {
+            let object = state.give(cells.zip(fates).next());
+            ended(shared, state);
+            called(|| then(object));
+        }
+        Ending::Look(then) => {
+            let held = held(shared, &state, cells, fates);
+            ended(shared, state);
+            called(|| then(held));
+        }
+    }
+}
+
+fn ended(shared: &Shared, mut state: Locked<'_>) {
+    shared.end(&mut state, 1);
+}
+
+/// Calls someone else's code: what breaks down there has said so, and ends nothing here.
+pub(super) fn called(then: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(then));
+}
+
+/// The eviction loop of a tier: it sleeps, then looks. That of memory also lets go of what has had its time.
 pub(super) fn evict(shared: &Shared, tier: usize, sleep: Duration) {
     let (stop, stopped) = &shared.stop;
     loop {
@@ -181,14 +265,39 @@ pub(super) fn evict(shared: &Shared, tier: usize, sleep: Duration) {
         if *waited.unwrap_or_else(PoisonError::into_inner).0 == Stop::Now {
             return;
         }
-        let mut state = shared.lock();
-        // A look that finds no reason changes nothing.
-        let Some(evicted) = state.engine.pass(tier) else { continue };
-        let evicted = u32::try_from(evicted).unwrap_or(u32::MAX);
-        let call = || StorageCall::EvictionPass { tier: tier as u8, evicted };
-        shared.tell(&state, None, call, None);
-        state.follow(&mut Incoming::new());
+        if tier == 0 {
+            while expire(shared) > 0 {}
+        }
+        let mut asked = shared.lock().engine.asked(tier).unwrap_or(0);
+        while asked > 0 {
+            let left = pass(shared, tier, asked.min(STEP));
+            asked = if left < asked.min(STEP) { 0 } else { asked - left };
+        }
     }
+}
+
+/// Lets up to `most` objects leave a tier, if it still has reason to; how many.
+fn pass(shared: &Shared, tier: usize, most: u64) -> u64 {
+    let mut state = shared.lock();
+    let most = Some(most as u32);
+    // A look that finds no reason changes nothing.
+    let Some(left) = state.engine.pass_up_to(tier, most) else { return 0 };
+    let evicted = left as u32;
+    state.tell(None, || StorageCall::EvictionPass { tier: tier as u8, evicted, most }, None);
+    state.follow(&mut Incoming::default());
+    left
+}
+
+/// Removes some of what has had its time; how many.
+fn expire(shared: &Shared) -> usize {
+    let mut state = shared.lock();
+    let due = state.deadlines.due(STEP as usize);
+    for &key in &due {
+        state.remove(key);
+        state.deadlines.remove(key);
+    }
+    state.follow(&mut Incoming::default());
+    due.len()
 }
 
 fn outcome(keys: &[KeyId], failed: &[KeyId]) -> Vec<Fate> {

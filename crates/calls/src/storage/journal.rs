@@ -2,13 +2,28 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use wavetank_model::Recorded;
+use wavetank_model::{KeyId, Recorded};
+
+use super::names::Names;
 
 /// Hears of every call and of all background work, in the order in which they changed the state of the
 /// storage layer: made again in that order, each call has the same outcome.
 pub trait Journal: Send + Sync {
-    /// Something happened. Nothing else happens until this returns, so it has to be short.
-    fn record(&self, recorded: Recorded);
+    /// Something happened. Nothing else happens until this returns, so it has to be short. Where callers
+    /// give names, numbers of keys mean what `called` says, now and not later, and the number of a layout is
+    /// the length of its objects.
+    fn record(&self, recorded: Recorded, called: Called<'_>);
+}
+
+/// What numbers of keys mean at a moment.
+#[derive(Clone, Copy)]
+pub struct Called<'a>(pub(super) &'a Names);
+
+impl<'a> Called<'a> {
+    /// The name that has this number; absent where callers give numbers.
+    pub fn name(&self, key: KeyId) -> Option<&'a [u8]> {
+        self.0.of(key)
+    }
 }
 
 /// A number for each thread of this process that makes calls.

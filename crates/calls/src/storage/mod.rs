@@ -4,28 +4,32 @@
 //! background do it. Whoever keeps a journal can make the same calls again with the same outcomes.
 
 mod background;
+mod close;
+mod deadlines;
 mod journal;
 mod named;
 mod names;
+mod open;
 mod state;
+mod status;
+mod tenant;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use wavetank_model::{Error, Fate, KeyId, LayoutId, Prefetch, Result, StorageCall, WriteMode};
 
-use self::background::{Loader, Porter, evict};
-pub use self::journal::Journal;
 use self::journal::thread_number;
-pub use self::named::{Blank, Got, Held, Lookup, Only, Set, SetManner, Then};
-use self::state::{Incoming, Load, Shared, State, Stop};
-use crate::bytes::{Depot, Object, Pool, start, start_with};
-use crate::engine::{Background, Engine, Tempo};
-use crate::plan::Plan;
+pub use self::journal::{Called, Journal};
+pub use self::named::{Blank, Got, Held, Hold, Lookup, Only, Set, SetManner, Then};
+use self::state::{Ending, Incoming, Load, Shared, State};
+pub use self::status::{Status, TierStatus};
+use crate::bytes::{Keeping, Object, Wanted};
+use crate::engine::Background;
+use crate::prefetch::Fetching;
 
 /// How a storage layer runs, besides its plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,22 +38,38 @@ pub struct StorageOptions {
     pub eviction_sleep: Duration,
     /// Prefetches that load at a time; the others wait.
     pub prefetches_in_flight: usize,
+    /// What stays in tiers whose bytes outlive the process.
+    pub keeping: Keeping,
+    /// How much may be on its way to each tier behind, and from all of them; more is not copied, or is a
+    /// miss. A quarter of memory each when absent.
+    pub under_way_bytes: Option<u64>,
+    /// How long closing waits for devices.
+    pub closing: Duration,
 }
 
 impl Default for StorageOptions {
     /// As the reference.
     fn default() -> Self {
-        Self { eviction_sleep: Duration::from_secs(1), prefetches_in_flight: 8 }
+        Self {
+            eviction_sleep: Duration::from_secs(1),
+            prefetches_in_flight: 8,
+            keeping: Keeping::Nothing,
+            under_way_bytes: None,
+            closing: Duration::from_secs(30),
+        }
     }
 }
 
-/// The storage layer. Dropping it ends what is under way and removes what was written behind; so does
-/// [`Storage::close`], which says whether that worked.
+/// The storage layer. Dropping it ends what is under way and removes what was written behind, unless that is
+/// kept; so does [`Storage::close`], which says whether that worked.
 pub struct Storage {
     shared: Arc<Shared>,
     loaders: Vec<JoinHandle<Option<()>>>,
     porters: Vec<JoinHandle<Option<()>>>,
     loops: Vec<JoinHandle<()>>,
+    /// What was found in each tier behind.
+    recovered: Vec<TierStatus>,
+    closing: Duration,
 }
 
 /// Objects that a caller may write: each has the length that was asked for, and whatever was there before.
@@ -95,7 +115,7 @@ impl Drop for Reading {
         if self.shared.journal.is_some() {
             let keys = self.objects.iter().map(|(key, _)| *key).collect();
             let state = self.shared.lock();
-            self.shared.tell(&state, Some(self.thread), || StorageCall::ReadExit { keys }, None);
+            state.tell(Some(self.thread), || StorageCall::ReadExit { keys }, None);
         }
     }
 }
@@ -105,57 +125,6 @@ impl Drop for Reading {
 pub struct PrefetchHandle(u64);
 
 impl Storage {
-    /// An empty one. `journal` hears of all that happens, if there is one.
-    pub fn open(plan: &Plan, options: &StorageOptions, journal: Option<Arc<dyn Journal>>) -> Result<Self> {
-        let depots = plan.adapters.iter().enumerate().map(|(number, adapter)| Depot::open(adapter, number));
-        let shared = Arc::new(Shared {
-            begun: Instant::now(),
-            depots: depots.collect::<Result<_>>()?,
-            pool: Pool::new(plan.l1.capacity_bytes),
-            journal,
-            state: Mutex::new(State::new(Engine::new(plan, &Tempo::Told)?)),
-            ended: Condvar::new(),
-            stop: (Mutex::new(Stop::NotYet), Condvar::new()),
-        });
-        // Whatever fails from here on, dropping it ends the threads that there are.
-        let mut storage = Self { shared, loaders: Vec::new(), porters: Vec::new(), loops: Vec::new() };
-        if !plan.adapters.is_empty() {
-            storage.start_porters()?;
-            storage.start_loaders(options.prefetches_in_flight)?;
-        }
-        let behind = plan.adapters.iter().map(|adapter| adapter.eviction.is_some());
-        for tier in [true].into_iter().chain(behind).enumerate().filter_map(|(tier, can)| can.then_some(tier))
-        {
-            let (shared, sleep) = (Arc::clone(&storage.shared), options.eviction_sleep);
-            storage.loops.push(start("evict", move || evict(&shared, tier, sleep))?);
-        }
-        Ok(storage)
-    }
-
-    fn start_porters(&mut self) -> Result<()> {
-        for adapter in 0..self.shared.depots.len() {
-            let (sender, errands) = channel();
-            let shared = Arc::clone(&self.shared);
-            let porter =
-                start_with("store", move || Porter::new(&shared, adapter), move |it| it.run(&errands))?;
-            self.porters.push(porter);
-            self.shared.lock().errands.push(sender);
-        }
-        Ok(())
-    }
-
-    fn start_loaders(&mut self, count: usize) -> Result<()> {
-        let (sender, loads) = channel();
-        let loads = Arc::new(Mutex::new(loads));
-        for _ in 0..count.max(1) {
-            let (shared, loads) = (Arc::clone(&self.shared), Arc::clone(&loads));
-            let loader = start_with("load", move || Loader::new(&shared), move |it| it.run(&loads))?;
-            self.loaders.push(loader);
-        }
-        self.shared.lock().loads = Some(sender);
-        Ok(())
-    }
-
     /// Begins to write objects of `bytes` each, which `layout` names. What was granted can be written.
     pub fn reserve_write(&self, keys: &[KeyId], layout: LayoutId, bytes: u64) -> (Vec<Fate>, Writing) {
         let mut fates = Vec::with_capacity(keys.len());
@@ -165,8 +134,8 @@ impl Storage {
             state.engine.reserve_write(keys, bytes, &mut fates);
             let mode = WriteMode::New;
             let call = || StorageCall::ReserveWrite { keys: keys.into(), layout, mode };
-            self.shared.tell(&state, Some(thread_number()), call, Some(&fates));
-            state.follow(&mut Incoming::new());
+            state.tell(Some(thread_number()), call, Some(&fates));
+            state.follow(&mut Incoming::default());
         }
         let granted = keys.iter().zip(&fates).filter(|(_, fate)| **fate == Fate::Done);
         let object = |(key, _): (&KeyId, &Fate)| (*key, self.shared.pool.object(bytes as usize));
@@ -177,12 +146,12 @@ impl Storage {
     /// Ends the writing of objects: who was granted them too late or lost them is told.
     pub fn finish_write(&self, writing: Writing) -> Vec<Fate> {
         let keys: Vec<KeyId> = writing.keys().collect();
-        let mut incoming: Incoming = writing.objects.into_iter().collect();
+        let mut incoming = Incoming::of(writing.objects);
         let mut fates = Vec::with_capacity(keys.len());
         let mut state = self.shared.lock();
         state.engine.finish_write(&keys, &mut fates);
         let call = || StorageCall::FinishWrite { keys: keys.into() };
-        self.shared.tell(&state, Some(thread_number()), call, Some(&fates));
+        state.tell(Some(thread_number()), call, Some(&fates));
         state.follow(&mut incoming);
         fates
     }
@@ -200,23 +169,19 @@ impl Storage {
         state.handles += 1;
         let handle = state.handles;
         let fetching = state.engine.begin_prefetch(&asked, &mut fates);
-        let of = |(adapter, key)| (adapter, key, state.engine.bytes_behind(adapter, key));
-        let wanted: Vec<(usize, KeyId, u64)> = fetching.loads(&asked).map(of).collect();
+        let wanted = state.wanted(&asked, &fetching);
         asked.handle = (!wanted.is_empty()).then_some(handle);
         let call = || StorageCall::SubmitPrefetch(Box::new(asked.clone()));
-        self.shared.tell(&state, Some(thread_number()), call, Some(&fates));
+        state.tell(Some(thread_number()), call, Some(&fates));
         if wanted.is_empty() {
             fates.clear();
             state.engine.end_prefetch(&asked, fetching, &[], &mut fates);
-            state.follow(&mut Incoming::new());
+            state.follow(&mut Incoming::default());
             state.prefetches.insert(handle, Some(fates));
             return Ok(PrefetchHandle(handle));
         }
         state.prefetches.insert(handle, None);
-        let load = Load { handle, asked: Box::new(asked), fetching, wanted };
-        let is_sent = state.loads.as_ref().is_some_and(|loads| loads.send(load).is_ok());
-        assert!(is_sent, "what is behind memory can be loaded until the storage layer is closed");
-        state.under_way += 1;
+        state.load(Load { handle, asked: Box::new(asked), fetching, wanted, ending: Ending::Query });
         Ok(PrefetchHandle(handle))
     }
 
@@ -229,7 +194,7 @@ impl Storage {
 
     /// As [`Self::query`], once it is over; absent if that was said before.
     pub fn wait(&self, handle: PrefetchHandle) -> Option<Vec<Fate>> {
-        let state = self.shared.lock();
+        let state = self.shared.waiting();
         let is_under_way = |state: &mut State| matches!(state.prefetches.get(&handle.0), Some(None));
         let waited = self.shared.ended.wait_while(state, is_under_way);
         waited.unwrap_or_else(PoisonError::into_inner).prefetches.remove(&handle.0).flatten()
@@ -244,15 +209,16 @@ impl Storage {
         state.know(keys.iter().copied());
         state.engine.read_enter(keys, &mut fates);
         let call = || StorageCall::ReadEnter { keys: keys.into() };
-        self.shared.tell(&state, Some(thread), call, Some(&fates));
+        state.tell(Some(thread), call, Some(&fates));
         if fates.iter().all(|fate| *fate == Fate::Done) {
-            let objects = keys.iter().map(|key| (*key, state.resident(*key))).collect();
+            let resident = |key: &KeyId| Arc::clone(state.resident(*key).expect("what is read is in memory"));
+            let objects = keys.iter().map(|key| (*key, resident(key))).collect();
             return Some(Reading { objects, shared: Arc::clone(&self.shared), thread });
         }
         state.engine.read_refused(keys);
         let call = || StorageCall::ReadExit { keys: keys.into() };
-        self.shared.tell(&state, Some(thread), call, None);
-        state.follow(&mut Incoming::new());
+        state.tell(Some(thread), call, None);
+        state.follow(&mut Incoming::default());
         None
     }
 
@@ -263,8 +229,8 @@ impl Storage {
         state.know(keys.iter().copied());
         state.engine.finish_read(keys, locks, &mut fates);
         let call = || StorageCall::FinishRead { keys: keys.into(), locks };
-        self.shared.tell(&state, Some(thread_number()), call, Some(&fates));
-        state.follow(&mut Incoming::new());
+        state.tell(Some(thread_number()), call, Some(&fates));
+        state.follow(&mut Incoming::default());
         fates
     }
 
@@ -280,43 +246,28 @@ impl Storage {
 
     /// Waits until nothing is under way to or from a tier behind. Eviction loops go on.
     pub fn settle(&self) {
-        let state = self.shared.lock();
+        let state = self.shared.waiting();
         let waited = self.shared.ended.wait_while(state, |state| state.under_way > 0);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
-
-    /// Ends what is under way, and removes what was written.
-    pub fn close(mut self) -> Result<()> {
-        self.end_threads();
-        let shared = Arc::clone(&self.shared);
-        drop(self);
-        match Arc::try_unwrap(shared) {
-            Ok(shared) => shared.depots.into_iter().try_for_each(Depot::clean),
-            Err(_) => Err(Error::usage("objects are still being read")),
-        }
-    }
-
-    /// Loads end first, because they end in stores and deletions; those are the last.
-    fn end_threads(&mut self) {
-        let (stop, stopped) = &self.shared.stop;
-        *stop.lock().unwrap_or_else(PoisonError::into_inner) = Stop::Now;
-        stopped.notify_all();
-        self.loops.drain(..).for_each(joined);
-        self.shared.lock().loads = None;
-        self.loaders.drain(..).for_each(joined);
-        self.settle();
-        self.shared.lock().errands.clear();
-        self.porters.drain(..).for_each(joined);
-    }
 }
 
-impl Drop for Storage {
-    fn drop(&mut self) {
-        self.end_threads();
+impl State {
+    /// What a prefetch has to load.
+    fn wanted(&self, asked: &Prefetch, fetching: &Fetching) -> Vec<Wanted> {
+        let wanted = |(adapter, key)| {
+            let bytes = self.engine.bytes_behind(adapter, key);
+            Wanted { adapter, key, name: self.name(key), bytes }
+        };
+        fetching.loads(asked).map(wanted).collect()
     }
-}
 
-fn joined<T>(thread: JoinHandle<T>) {
-    // A thread that panicked has said so.
-    let _ = thread.join();
+    /// Has something loaded.
+    fn load(&mut self, load: Load) {
+        self.flow.loading += load.wanted.iter().map(|wanted| wanted.bytes).sum::<u64>();
+        self.flow.loads += 1;
+        self.under_way += 1;
+        let is_sent = self.loads.as_ref().is_some_and(|loads| loads.send(load).is_ok());
+        assert!(is_sent, "what is behind memory can be loaded until the storage layer is closed");
+    }
 }

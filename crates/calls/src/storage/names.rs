@@ -4,46 +4,83 @@ use hashbrown::HashTable;
 use wavetank_model::KeyId;
 use xxhash_rust::xxh3::xxh3_64;
 
+/// Parts of the index. Each grows by itself, so that growing never takes long.
+const PARTS: usize = 256;
+
+/// Nobody has this number: it stands for names that nothing is known under.
+pub(super) const NOBODY: KeyId = KeyId(0);
+
 /// Every name in use.
-#[derive(Default)]
 pub(super) struct Names {
-    index: HashTable<KeyId>,
-    names: Vec<Box<[u8]>>,
+    index: Vec<HashTable<KeyId>>,
+    names: Vec<Option<Box<[u8]>>>,
     vacant: Vec<KeyId>,
+    len: usize,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let index = (0..PARTS).map(|_| HashTable::new()).collect();
+        Self { index, names: vec![None], vacant: Vec::new(), len: 0 }
+    }
 }
 
 impl Names {
     /// The number of `name`, if it has one.
     pub(super) fn find(&self, name: &[u8]) -> Option<KeyId> {
-        self.index.find(xxh3_64(name), |key| *self.names[key.0 as usize] == *name).copied()
+        let hash = xxh3_64(name);
+        self.index[part(hash)].find(hash, |key| self.names[key.0 as usize].as_deref() == Some(name)).copied()
     }
 
-    /// The number of `name`, given one if it has none.
+    /// Gives `name`, which has none, a number.
     pub(super) fn give(&mut self, name: &[u8]) -> KeyId {
-        if let Some(key) = self.find(name) {
-            return key;
-        }
         let key = self.vacant.pop().unwrap_or_else(|| {
-            self.names.push(Box::default());
-            KeyId(u32::try_from(self.names.len() - 1).expect("memory ends before names do"))
+            self.names.push(None);
+            KeyId(u32::try_from(self.names.len() - 1).expect("memory ends before numbers do"))
         });
-        self.names[key.0 as usize] = name.into();
-        let names = &self.names;
-        self.index.insert_unique(xxh3_64(name), key, |key| xxh3_64(&names[key.0 as usize]));
+        self.names[key.0 as usize] = Some(name.into());
+        let (hash, names) = (xxh3_64(name), &self.names);
+        let rehash = |key: &KeyId| names[key.0 as usize].as_deref().map_or(0, xxh3_64);
+        self.index[part(hash)].insert_unique(hash, key, rehash);
+        self.len += 1;
         key
     }
 
-    /// Nothing is known under `key` any more.
-    pub(super) fn free(&mut self, key: KeyId) {
-        let name = std::mem::take(&mut self.names[key.0 as usize]);
-        if let Ok(entry) = self.index.find_entry(xxh3_64(&name), |other| *other == key) {
+    /// The name with this number.
+    pub(super) fn of(&self, key: KeyId) -> Option<&[u8]> {
+        self.names.get(key.0 as usize)?.as_deref()
+    }
+
+    /// Nothing is known under `key` any more; what it was called.
+    pub(super) fn free(&mut self, key: KeyId) -> Option<Box<[u8]>> {
+        let name = self.names.get_mut(key.0 as usize)?.take()?;
+        let hash = xxh3_64(&name);
+        if let Ok(entry) = self.index[part(hash)].find_entry(hash, |other| *other == key) {
             entry.remove();
-            self.vacant.push(key);
         }
+        self.vacant.push(key);
+        self.len -= 1;
+        Some(name)
     }
 
     /// Names in use.
     pub(super) fn len(&self) -> usize {
-        self.index.len()
+        self.len
     }
+
+    /// Numbers there are, in use or not.
+    pub(super) fn numbers(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Every number in use.
+    pub(super) fn keys(&self) -> impl Iterator<Item = KeyId> + '_ {
+        let numbered = (0..).map(KeyId).zip(&self.names);
+        numbered.filter_map(|(key, name)| name.as_ref().map(|_| key))
+    }
+}
+
+/// The high bits: a table goes by the low ones.
+fn part(hash: u64) -> usize {
+    (hash >> 40) as usize % PARTS
 }

@@ -1,16 +1,24 @@
-//! What all threads of the storage layer share. Decisions are made under one lock; no byte moves under it.
+//! What all threads of the storage layer share. Decisions are made under one lock; no byte moves under it,
+//! and no object is freed under it.
 
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use wavetank_model::{Fate, KeyId, Nanos, Prefetch, Recorded, StorageCall};
+use wavetank_store::Existing;
+use xxhash_rust::xxh3::xxh3_64;
 
-use super::journal::Journal;
+use super::deadlines::Deadlines;
+use super::journal::{Called, Journal, thread_number};
 use super::names::Names;
-use crate::bytes::{Depot, Object, Pool};
+use super::tenant::TenantBytes;
+use super::{Held, Then};
+use crate::bytes::{Depot, Object, Parcel, Pool, Wanted};
 use crate::engine::Engine;
+use crate::label::Label;
 use crate::note::{Happened, Note};
 use crate::prefetch::Fetching;
 
@@ -39,8 +47,12 @@ pub(super) struct State {
     pub(super) engine: Engine,
     /// Names of objects, where callers give them.
     pub(super) names: Names,
+    pub(super) deadlines: Deadlines,
+    pub(super) tenants: TenantBytes,
     /// Objects in memory, by key.
     residents: Vec<Option<Arc<Object>>>,
+    /// Objects that are not wanted any more, until the lock is given back.
+    trash: Trash,
     /// Prefetches whose outcome nobody has asked for; absent while they are under way.
     pub(super) prefetches: HashMap<u64, Option<Vec<Fate>>>,
     pub(super) handles: u64,
@@ -50,39 +62,127 @@ pub(super) struct State {
     pub(super) loads: Option<Sender<Load>>,
     /// Errands and loads that have not ended.
     pub(super) under_way: u64,
+    pub(super) flow: Flow,
+    /// Deletions under way of each key: its number is not given to another name meanwhile.
+    deletions: HashMap<KeyId, u32>,
+    /// Objects that were written so far: of two of one name the later has the higher number, in every tier.
+    pub(super) written: u64,
+    journal: Option<Arc<dyn Journal>>,
     notes: Vec<Note>,
+    /// Keys that may be known no more.
+    idle: Vec<KeyId>,
+    pub(super) fates: Vec<Fate>,
+}
+
+/// What is on its way to tiers behind and from there, and how much may be.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flow {
+    /// Bytes on their way to each tier.
+    pub(super) storing: Vec<u64>,
+    /// More is not copied.
+    pub(super) storing_most: u64,
+    /// Bytes on their way from all tiers.
+    pub(super) loading: u64,
+    /// More is not brought.
+    pub(super) loading_most: u64,
+    /// Objects under way to tiers behind, and prefetches that load.
+    pub(super) stores: u64,
+    pub(super) loads: u64,
+    /// Objects that were behind memory and not brought, because too much was under way.
+    pub(super) refused_loads: u64,
 }
 
 /// Something to be done in a tier behind.
 pub(super) enum Errand {
-    Store(Vec<(KeyId, Arc<Object>)>),
-    Delete(KeyId),
+    Store(Vec<Parcel>),
+    Delete(KeyId, Box<[u8]>),
 }
 
-/// A prefetch with something to load: each object with its tier behind and its length.
+/// A prefetch with something to load.
 pub(super) struct Load {
     pub(super) handle: u64,
     pub(super) asked: Box<Prefetch>,
     pub(super) fetching: Fetching,
-    pub(super) wanted: Vec<(usize, KeyId, u64)>,
+    pub(super) wanted: Vec<Wanted>,
+    pub(super) ending: Ending,
+}
+
+/// Who is told of the end of a prefetch.
+pub(super) enum Ending {
+    /// Whoever asks.
+    Query,
+    /// Someone who wants its only object.
+    Fetch(Then<Option<Arc<Object>>>),
+    /// Someone who wants to hold what came.
+    Look(Then<Held>),
 }
 
 /// Objects on their way into memory.
-pub(super) type Incoming = HashMap<KeyId, Object>;
+#[derive(Default)]
+pub(super) struct Incoming {
+    /// Most often there is one.
+    first: Option<(KeyId, Arc<Object>)>,
+    more: HashMap<KeyId, Arc<Object>>,
+}
+
+impl Incoming {
+    pub(super) fn one(key: KeyId, object: Arc<Object>) -> Self {
+        Self { first: Some((key, object)), more: HashMap::new() }
+    }
+
+    pub(super) fn of(objects: impl IntoIterator<Item = (KeyId, Object)>) -> Self {
+        let more = objects.into_iter().map(|(key, object)| (key, Arc::new(object)));
+        Self { first: None, more: more.collect() }
+    }
+
+    pub(super) fn has(&self, key: KeyId) -> bool {
+        self.first.as_ref().is_some_and(|(first, _)| *first == key) || self.more.contains_key(&key)
+    }
+
+    fn take(&mut self, key: KeyId) -> Arc<Object> {
+        let first = self.first.take_if(|(first, _)| *first == key).map(|(_, object)| object);
+        first.or_else(|| self.more.remove(&key)).expect("an object that comes has bytes")
+    }
+}
+
+/// Objects that nobody wants; most often there is one.
+#[derive(Default)]
+struct Trash {
+    first: Option<Arc<Object>>,
+    more: Vec<Arc<Object>>,
+}
+
+impl Trash {
+    fn add(&mut self, object: Option<Arc<Object>>) {
+        match self.first {
+            None => self.first = object,
+            Some(_) => self.more.extend(object),
+        }
+    }
+}
 
 impl State {
-    pub(super) fn new(mut engine: Engine) -> Self {
+    pub(super) fn new(mut engine: Engine, tenants: TenantBytes, journal: Option<Arc<dyn Journal>>) -> Self {
         engine.keep_notes();
         Self {
             engine,
             names: Names::default(),
+            deadlines: Deadlines::default(),
+            tenants,
             residents: Vec::new(),
+            trash: Trash::default(),
             prefetches: HashMap::new(),
             handles: 0,
             errands: Vec::new(),
             loads: None,
             under_way: 0,
+            flow: Flow::default(),
+            deletions: HashMap::new(),
+            written: 0,
+            journal,
             notes: Vec::new(),
+            idle: Vec::new(),
+            fates: Vec::new(),
         }
     }
 
@@ -97,70 +197,220 @@ impl State {
         }
     }
 
-    /// An object that can be read.
-    pub(super) fn resident(&self, key: KeyId) -> Arc<Object> {
-        let object = self.residents[key.0 as usize].as_ref();
-        Arc::clone(object.expect("what the engine has in memory has bytes"))
+    /// An object in memory.
+    pub(super) fn resident(&self, key: KeyId) -> Option<&Arc<Object>> {
+        self.residents.get(key.0 as usize)?.as_ref()
+    }
+
+    /// A number for `name`, which has none.
+    pub(super) fn number(&mut self, name: &[u8]) -> KeyId {
+        let key = self.names.give(name);
+        self.know([key].into_iter());
+        let tenant = self.tenants.named(name);
+        // 0 is nobody.
+        self.engine.label(key, Label { tenant, fingerprint: xxh3_64(name).max(1) });
+        key
+    }
+
+    /// What an object is called in the tiers behind.
+    pub(super) fn name(&self, key: KeyId) -> Box<[u8]> {
+        self.names.of(key).map_or_else(|| key.0.to_le_bytes().into(), Into::into)
     }
 
     /// Does to bytes what the engine decided; objects that come are taken from `incoming`.
     pub(super) fn follow(&mut self, incoming: &mut Incoming) {
         let mut notes = std::mem::take(&mut self.notes);
         self.engine.take_notes(&mut notes);
-        for note in notes.drain(..) {
-            match note.what {
-                Happened::Admitted(key) | Happened::Loaded(_, key) => {
-                    let object = incoming.remove(&key).expect("an object that comes has bytes");
-                    self.residents[key.0 as usize] = Some(Arc::new(object));
-                }
-                Happened::Freed(key) => self.residents[key.0 as usize] = None,
-                Happened::Copying(adapter, keys) => {
-                    let objects = keys.iter().map(|key| (*key, self.resident(*key))).collect();
-                    self.send(adapter, Errand::Store(objects));
-                }
-                Happened::Deleted(adapter, key) => self.send(adapter, Errand::Delete(key)),
-                Happened::Staged(_)
-                | Happened::Unstaged(_)
-                | Happened::Loading(..)
-                | Happened::Unloaded(..)
-                | Happened::Copied(..)
-                | Happened::Lost(..)
-                | Happened::Passed(..)
-                | Happened::Fetched(..)
-                | Happened::Removed(_) => {}
+        while !notes.is_empty() {
+            self.written += 1;
+            for note in notes.drain(..) {
+                self.follow_one(note.what, incoming);
             }
+            // What is not copied is told to the engine, which has more to say then.
+            self.engine.take_notes(&mut notes);
         }
         self.notes = notes;
+        self.free_numbers();
     }
 
-    fn send(&mut self, adapter: u8, errand: Errand) {
-        let queue = self.errands.get(usize::from(adapter));
-        let is_sent = queue.is_some_and(|queue| queue.send(errand).is_ok());
+    fn follow_one(&mut self, what: Happened, incoming: &mut Incoming) {
+        match what {
+            Happened::Admitted(key) | Happened::Loaded(_, key) => {
+                let object = incoming.take(key);
+                self.tenants.enter(self.engine.tenant_of(key), object.len());
+                self.residents[key.0 as usize] = Some(object);
+            }
+            Happened::Freed(key) => {
+                let object = self.residents[key.0 as usize].take();
+                let bytes = object.as_ref().map_or(0, |object| object.len());
+                self.tenants.leave(self.engine.tenant_of(key), bytes);
+                self.trash.add(object);
+                self.idle.push(key);
+            }
+            Happened::Copying(adapter, keys) => self.copy(usize::from(adapter), &keys),
+            Happened::Deleted(adapter, key) => {
+                let errand = Errand::Delete(key, self.name(key));
+                if self.send(usize::from(adapter), errand) {
+                    *self.deletions.entry(key).or_default() += 1;
+                }
+                self.idle.push(key);
+            }
+            Happened::Unstaged(key) | Happened::Unloaded(_, key) => self.idle.push(key),
+            Happened::Copied(_, keys) | Happened::Dropped(_, keys) => self.idle.extend(&keys),
+            Happened::Staged(_)
+            | Happened::Loading(..)
+            | Happened::Lost(..)
+            | Happened::Passed(..)
+            | Happened::Fetched(..)
+            | Happened::Found(..)
+            | Happened::Removed(_) => {}
+        }
+    }
+
+    /// Sends objects to a tier behind, unless too much is on its way there: it is too slow for them then.
+    fn copy(&mut self, adapter: usize, keys: &[KeyId]) {
+        let parcel = |key: &KeyId| {
+            let object = Arc::clone(self.resident(*key).expect("what is copied is in memory"));
+            let expires_s = self
+                .deadlines
+                .of(*key)
+                .map_or(0, |until_ms| u32::try_from(until_ms / 1000).unwrap_or(u32::MAX).max(1));
+            // Under a name there may be something else now; under a number there is always the same.
+            let is_named = self.names.of(*key).is_some();
+            let existing = if is_named { Existing::Replace } else { Existing::Keep };
+            Parcel { key: *key, name: self.name(*key), object, existing, number: self.written, expires_s }
+        };
+        let parcels: Vec<Parcel> = keys.iter().map(parcel).collect();
+        let bytes: u64 = parcels.iter().map(|parcel| parcel.object.len() as u64).sum();
+        let storing = self.flow.storing.get(adapter).copied().unwrap_or(0);
+        if storing > 0 && storing + bytes > self.flow.storing_most {
+            self.engine.drop_copy(adapter, keys);
+            let tier = adapter as u8 + 1;
+            let fates = vec![Fate::NoMemory; keys.len()];
+            self.tell(None, || StorageCall::StoreCompleted { tier, keys: keys.into() }, Some(&fates));
+            return;
+        }
+        let count = parcels.len() as u64;
+        if self.send(adapter, Errand::Store(parcels)) {
+            self.flow.storing[adapter] += bytes;
+            self.flow.stores += count;
+        }
+    }
+
+    fn send(&mut self, adapter: usize, errand: Errand) -> bool {
+        let is_sent = self.errands.get(adapter).is_some_and(|queue| queue.send(errand).is_ok());
         self.under_way += u64::from(is_sent);
+        is_sent
     }
-}
 
-impl Shared {
-    /// The state, at this moment of its clock.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.engine.advance(Nanos(self.begun.elapsed().as_nanos() as u64));
-        state
+    /// A deletion in a tier behind has ended.
+    pub(super) fn deleted(&mut self, key: KeyId) {
+        if let Some(left) = self.deletions.get_mut(&key) {
+            *left -= 1;
+            if *left == 0 {
+                self.deletions.remove(&key);
+            }
+        }
+        self.idle.push(key);
+        self.free_numbers();
+    }
+
+    /// Numbers that nothing is known under can be given to other names.
+    fn free_numbers(&mut self) {
+        while let Some(key) = self.idle.pop() {
+            if self.names.of(key).is_some() && !self.is_known(key) {
+                self.free_number(key);
+            }
+        }
+    }
+
+    /// Whether anything is known under a number.
+    pub(super) fn is_known(&self, key: KeyId) -> bool {
+        self.engine.knows(key) || (!self.deletions.is_empty() && self.deletions.contains_key(&key))
+    }
+
+    pub(super) fn free_number(&mut self, key: KeyId) {
+        self.deadlines.remove(key);
+        self.tenants.forget(self.engine.tenant_of(key));
+        drop(self.names.free(key));
+    }
+
+    /// Takes an object out of every tier, and says so; whether there was one.
+    pub(super) fn remove(&mut self, key: KeyId) -> bool {
+        let was_there = self.engine.force_out(key);
+        if was_there {
+            let keys = || [key].into();
+            self.tell(Some(thread_number()), || StorageCall::Removed { keys: keys() }, None);
+        }
+        was_there
+    }
+
+    /// Lets objects leave memory until no more is used than there is.
+    pub(super) fn make_fit(&mut self) {
+        let left = self.engine.make_fit();
+        if left > 0 {
+            let evicted = u32::try_from(left).unwrap_or(u32::MAX);
+            let call = || StorageCall::EvictionPass { tier: 0, evicted, most: Some(evicted) };
+            self.tell(None, call, None);
+        }
     }
 
     /// Writes down what happened, if someone does.
     pub(super) fn tell(
         &self,
-        state: &State,
         thread: Option<u32>,
         call: impl FnOnce() -> StorageCall,
         fates: Option<&[Fate]>,
     ) {
         if let Some(journal) = &self.journal {
-            let outcome = fates.map(Into::into);
-            let at = state.engine.now();
-            journal.record(Recorded { thread, outcome, ..Recorded::plain(at, call()) });
+            let (outcome, unnamed) = (fates.map(Into::into), self.engine.unnamed());
+            let at = self.engine.now();
+            let recorded = Recorded { thread, outcome, unnamed, ..Recorded::plain(at, call()) };
+            journal.record(recorded, Called(&self.names));
         }
+    }
+
+    /// Whether someone writes down what happens.
+    pub(super) fn is_told(&self) -> bool {
+        self.journal.is_some()
+    }
+}
+
+/// The state, while nobody else has it. What was thrown away is freed after it is given back.
+pub(super) struct Locked<'a>(Option<MutexGuard<'a, State>>);
+
+impl Deref for Locked<'_> {
+    type Target = State;
+    fn deref(&self) -> &State {
+        self.0.as_ref().expect("it is given back last")
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.0.as_mut().expect("it is given back last")
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let trash = std::mem::take(&mut self.trash);
+        drop(self.0.take());
+        drop(trash);
+    }
+}
+
+impl Shared {
+    /// The state, at this moment of its clock.
+    pub(super) fn lock(&self) -> Locked<'_> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.engine.advance(Nanos(self.begun.elapsed().as_nanos() as u64));
+        Locked(Some(state))
+    }
+
+    /// The state, to wait with.
+    pub(super) fn waiting(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// So many pieces of background work have ended.

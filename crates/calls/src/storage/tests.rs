@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Mutex;
 
 use rand::RngExt;
 use wavetank_model::{Draw, FetchPolicy, LockMode, Nanos, Recorded, Row, seeded};
 use wavetank_store::payload;
 
 use super::*;
+use crate::engine::Tempo;
 use crate::note::Note;
-use crate::plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, StorePolicy, Wrapping};
+use crate::plan::{
+    AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan, QuotaPlan, StorePolicy, Wrapping,
+};
 use crate::replay::{End, Listener, Made, Manner, Mode, Recording, Scope, Tally, replay};
 
 pub(crate) const KEYS: u32 = 48;
@@ -23,7 +27,7 @@ const MS: u64 = 1_000_000;
 struct Kept(Mutex<Vec<Recorded>>);
 
 impl Journal for Kept {
-    fn record(&self, recorded: Recorded) {
+    fn record(&self, recorded: Recorded, _: Called<'_>) {
         self.0.lock().unwrap().push(recorded);
     }
 }
@@ -50,20 +54,21 @@ impl Listener for Comparing<'_> {
     }
 }
 
-fn eviction(policy: &str, trigger_watermark: f64, eviction_ratio: f64) -> EvictionPlan {
+pub(crate) fn eviction(policy: &str, trigger_watermark: f64, eviction_ratio: f64) -> EvictionPlan {
     EvictionPlan { policy: policy.to_owned(), trigger_watermark, eviction_ratio }
 }
 
-fn adapter(medium: Medium, objects: u64) -> AdapterPlan {
+pub(crate) fn adapter(medium: Medium, objects: u64) -> AdapterPlan {
     AdapterPlan {
         medium,
         capacity_bytes: Some(objects * 5000),
         bytes_per_second: None,
         eviction: Some(eviction("lru", 0.8, 0.2)),
+        quotas: QuotaPlan::default(),
     }
 }
 
-fn directory(name: &str, location: &Path, wrappers: Vec<Wrapping>) -> Medium {
+pub(crate) fn directory(name: &str, location: &Path, wrappers: Vec<Wrapping>) -> Medium {
     let options = match name {
         "buffered" => BTreeMap::from([("durable".to_owned(), "false".to_owned())]),
         _ => BTreeMap::new(),
@@ -71,7 +76,25 @@ fn directory(name: &str, location: &Path, wrappers: Vec<Wrapping>) -> Medium {
     Medium::Backend { name: name.to_owned(), location: location.display().to_string(), options, wrappers }
 }
 
-fn faults(seed: u64) -> Wrapping {
+/// Memory of so many bytes in pages of 4 KiB, and what is behind it.
+pub(crate) fn memory(capacity: u64, adapters: Vec<AdapterPlan>) -> Plan {
+    Plan {
+        l1: L1Plan {
+            capacity_bytes: Some(capacity),
+            align_bytes: 4096,
+            write_ttl: Nanos(600_000 * MS),
+            read_ttl: Nanos(300_000 * MS),
+            eviction: eviction("lru", 0.8, 0.2),
+            quotas: QuotaPlan::default(),
+        },
+        adapters,
+        store_delay: Nanos::ZERO,
+        store_policy: StorePolicy::Default,
+        load_policy: LoadPolicy::Default,
+    }
+}
+
+pub(crate) fn faults(seed: u64) -> Wrapping {
     let chances = [("read_error", 0.2), ("write_error", 0.1), ("commit_error", 0.1), ("create_error", 0.1)];
     let mut options: BTreeMap<String, String> =
         chances.iter().map(|(name, chance)| ((*name).to_owned(), chance.to_string())).collect();
@@ -107,6 +130,7 @@ fn plan(draw: &mut Draw, location: &Path) -> Plan {
             write_ttl: Nanos(one_of(draw, &[2 * MS, 1000 * MS])),
             read_ttl: Nanos(one_of(draw, &[3 * MS, 1000 * MS])),
             eviction: eviction(one_of(draw, &policies), 0.5, 0.3),
+            quotas: QuotaPlan::default(),
         },
         adapters,
         store_delay: Nanos::ZERO,
@@ -212,7 +236,8 @@ fn call(storage: &Storage, draw: &mut Draw, calls: usize) {
 
 /// What the journal says, made again.
 fn made_again(calls: &[Recorded], plan: &Plan) -> Tally {
-    let recording = Recording { calls, keys: KEYS as usize, layout_bytes: &LAYOUT_BYTES, end: End::Whole };
+    let recording =
+        Recording { calls, keys: KEYS as usize, table: None, layout_bytes: &LAYOUT_BYTES, end: End::Whole };
     let manner = Manner { plan: plan.clone(), tempo: Tempo::Told, mode: Mode::Open, scope: Scope::default() };
     let mut comparing = Comparing { calls, compared: 0 };
     let tally = replay(&recording, &manner, Some(&mut comparing)).unwrap();
@@ -227,7 +252,7 @@ fn compare_devices(storage: &Storage, plan: &Plan) {
         let has_faults =
             matches!(&plan.adapters[number].medium, Medium::Backend { wrappers, .. } if !wrappers.is_empty());
         for key in (0..KEYS).map(KeyId) {
-            let (decided, real) = (state.engine.is_behind(number, key), depot.contains(key));
+            let (decided, real) = (state.engine.is_behind(number, key), depot.contains(&key.0.to_le_bytes()));
             // A device may have lost what nobody has asked for again.
             assert!(decided == real || (has_faults && decided), "tier {number}, {key:?}: {decided} {real}");
         }
@@ -268,6 +293,7 @@ fn live(seed: u64, location: &Path) -> (Plan, Storage, Vec<Recorded>) {
     let options = StorageOptions {
         eviction_sleep: Duration::from_millis(2),
         prefetches_in_flight: draw.random_range(1..4),
+        ..StorageOptions::default()
     };
     let kept = Arc::new(Kept::default());
     let mut storage = Storage::open(&plan, &options, Some(Arc::clone(&kept) as _)).unwrap();
@@ -277,7 +303,7 @@ fn live(seed: u64, location: &Path) -> (Plan, Storage, Vec<Recorded>) {
             scope.spawn(move || call(storage, &mut seeded(seed * 100 + caller, "caller"), 40));
         }
     });
-    storage.end_threads();
+    storage.end_threads().unwrap();
     let calls = std::mem::take(&mut *kept.0.lock().unwrap());
     (plan, storage, calls)
 }
@@ -339,7 +365,11 @@ fn what_was_written_is_read_from_memory_and_from_behind() {
         };
         plan.adapters = vec![adapter(medium, 100)];
         (plan.store_policy, plan.load_policy) = (StorePolicy::Default, LoadPolicy::Default);
-        let options = StorageOptions { eviction_sleep: Duration::from_secs(3600), ..Default::default() };
+        let options = StorageOptions {
+            eviction_sleep: Duration::from_secs(3600),
+            under_way_bytes: Some(u64::MAX),
+            ..Default::default()
+        };
         let storage = Storage::open(&plan, &options, None).unwrap();
         let keys: Vec<KeyId> = (0..8).map(KeyId).collect();
         let fetched = |expected: Fate| {
@@ -362,7 +392,7 @@ fn what_was_written_is_read_from_memory_and_from_behind() {
         fetched(Fate::FirstTier);
         storage.settle();
         assert_eq!(storage.shared.lock().engine.pass(0), Some(8));
-        storage.shared.lock().follow(&mut Incoming::new());
+        storage.shared.lock().follow(&mut Incoming::default());
         fetched(Fate::LowerTier);
         fetched(Fate::LowerTier);
         assert_eq!(storage.used().0, 0, "what came from behind left with its readers");

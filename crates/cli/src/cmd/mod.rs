@@ -7,5 +7,6 @@ pub(crate) mod profile;
 mod recording_flags;
 pub(crate) mod replay;
 mod replay_flags;
+pub(crate) mod serve;
 pub(crate) mod trace;
 pub(crate) mod validate;

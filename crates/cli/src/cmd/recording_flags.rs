@@ -25,6 +25,16 @@ pub(crate) struct RecordingFlags {
 }
 
 impl RecordingFlags {
+    /// These, and those of a server's configuration where there is none.
+    pub(crate) fn or(self, under: &wavetank_serve::Args) -> Self {
+        Self {
+            trace_level: self.trace_level.or_else(|| under.trace_level.clone()),
+            trace_output: self.trace_output.or_else(|| under.trace_output.clone()),
+            trace_rotate_mb: self.trace_rotate_mb.or(under.trace_rotate_mb),
+            trace_cap_mb: self.trace_cap_mb.or(under.trace_cap_mb),
+        }
+    }
+
     /// What was asked for; nothing if nothing is recorded.
     pub(crate) fn recording(&self) -> Result<Option<CallRecording>> {
         match self.trace_level.as_deref() {

@@ -61,7 +61,7 @@ fn calls() -> Vec<Recorded> {
         prefetch(&[4, 5]),
         StorageCall::PrefetchCompleted { handle: 9, keys: keys(&[4]) },
         StorageCall::Removed { keys: keys(&[1]) },
-        StorageCall::EvictionPass { tier: 0, evicted: 1 },
+        StorageCall::EvictionPass { tier: 0, evicted: 1, most: None },
         StorageCall::Gap { lost: 3 },
     ]
     .into_iter()

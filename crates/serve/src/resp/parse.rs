@@ -17,6 +17,17 @@ pub struct Limits {
     pub announced_bytes: u64,
     /// Bytes of a line: a length, or a command typed by hand.
     pub line_bytes: usize,
+    /// Who sends it.
+    pub whose: Whose,
+}
+
+/// Who sends commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// A client that said who it is, or did not have to.
+    Known,
+    /// One that has to.
+    Strangers,
 }
 
 impl Default for Limits {
@@ -26,6 +37,20 @@ impl Default for Limits {
             argument_bytes: 512 << 20,
             announced_bytes: 16 << 10,
             line_bytes: 64 << 10,
+            whose: Whose::Known,
+        }
+    }
+}
+
+impl Limits {
+    /// What someone may send who did not say who they are: enough to say it.
+    pub fn strangers() -> Self {
+        Self {
+            arguments: 10,
+            argument_bytes: 16 << 10,
+            announced_bytes: u64::MAX,
+            whose: Whose::Strangers,
+            ..Self::default()
         }
     }
 }
@@ -66,6 +91,10 @@ pub enum Fault {
     Unended,
     /// Quotes that do not match.
     Quotes,
+    /// A count that is too many for someone who has not said who they are.
+    StrangersCount,
+    /// A length that is too large for them.
+    StrangersLength,
 }
 
 impl fmt::Display for Fault {
@@ -78,6 +107,8 @@ impl fmt::Display for Fault {
             Self::Line => f.write_str("too big inline request"),
             Self::Unended => f.write_str("expected CRLF after an argument"),
             Self::Quotes => f.write_str("unbalanced quotes in request"),
+            Self::StrangersCount => f.write_str("unauthenticated multibulk length"),
+            Self::StrangersLength => f.write_str("unauthenticated bulk length"),
         }
     }
 }
@@ -110,6 +141,16 @@ impl Parser {
     /// A parser at the start of a connection.
     pub fn new(limits: Limits) -> Self {
         Self { limits, state: State::Start, at: 0, args: Vec::new() }
+    }
+
+    /// Other limits hold from the next command on.
+    pub fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Whether nothing of a command was read yet.
+    pub fn is_between(&self) -> bool {
+        self.state == State::Start
     }
 
     /// How much of the inbox is understood.
@@ -164,7 +205,7 @@ impl Parser {
                 let count = number(&inbox[line.clone()]).ok_or(Fault::Count)?;
                 let most = i64::try_from(self.limits.arguments).unwrap_or(i64::MAX);
                 if count > most {
-                    return Err(Fault::Count);
+                    return Err(self.too_much(count, Fault::StrangersCount, Fault::Count));
                 }
                 self.at = line.end + 2;
                 // Nothing, or less, is no command: as if it had not been sent.
@@ -202,11 +243,20 @@ impl Parser {
             Some(other) => return Err(Fault::Expected(*other)),
         }
         let Some(line) = self.line(inbox, self.at + 1)? else { return Ok(false) };
-        let bytes = number(&inbox[line.clone()]).and_then(|bytes| u64::try_from(bytes).ok());
-        let bytes = bytes.filter(|bytes| *bytes <= self.limits.argument_bytes).ok_or(Fault::Length)?;
+        let count = number(&inbox[line.clone()]).ok_or(Fault::Length)?;
+        let bytes = u64::try_from(count).map_err(|_| Fault::Length)?;
+        if bytes > self.limits.argument_bytes {
+            return Err(self.too_much(count, Fault::StrangersLength, Fault::Length));
+        }
         self.at = line.end + 2;
         self.state = State::Body(left, bytes);
         Ok(true)
+    }
+
+    /// What a number is called that is over its limit.
+    fn too_much(&self, number: i64, strangers: Fault, anybody: Fault) -> Fault {
+        let is_usual = self.limits.whose == Whose::Strangers && number <= i64::from(i32::MAX);
+        if is_usual { strangers } else { anybody }
     }
 
     fn body(&mut self, inbox: &[u8], left: usize, bytes: u64) -> bool {

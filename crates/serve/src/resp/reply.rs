@@ -31,6 +31,8 @@ pub enum Reply<'a> {
     Array(usize),
     /// So many pairs of replies follow.
     Map(usize),
+    /// So many replies follow, in no order.
+    Set(usize),
 }
 
 /// What ends a value.
@@ -51,7 +53,8 @@ impl Reply<'_> {
             Self::BulkHead(bytes) => write!(out, "${bytes}\r\n"),
             Self::Nil if protocol == Protocol::Resp3 => out.write_all(b"_\r\n"),
             Self::Nil => out.write_all(b"$-1\r\n"),
-            Self::Array(count) => write!(out, "*{count}\r\n"),
+            Self::Set(count) if protocol == Protocol::Resp3 => write!(out, "~{count}\r\n"),
+            Self::Array(count) | Self::Set(count) => write!(out, "*{count}\r\n"),
             Self::Map(pairs) if protocol == Protocol::Resp3 => write!(out, "%{pairs}\r\n"),
             Self::Map(pairs) => write!(out, "*{}\r\n", pairs * 2),
         };
@@ -79,6 +82,7 @@ mod tests {
             (Reply::Nil, "$-1\r\n", "_\r\n"),
             (Reply::Array(2), "*2\r\n", "*2\r\n"),
             (Reply::Map(2), "*4\r\n", "%2\r\n"),
+            (Reply::Set(2), "*2\r\n", "~2\r\n"),
         ];
         for (reply, two, three) in cases {
             assert_eq!(

@@ -116,6 +116,10 @@ impl Numbers {
             | StorageCall::StoreCompleted { keys, .. }
             | StorageCall::PrefetchCompleted { keys, .. }
             | StorageCall::Removed { keys } => self.keys(keys, table),
+            StorageCall::Found { keys, layout, .. } => {
+                self.keys(keys, table);
+                self.layout(layout, table);
+            }
             StorageCall::EvictionPass { .. } | StorageCall::Gap { .. } => {}
         }
     }

@@ -73,7 +73,7 @@ fn every_kind() -> Vec<u8> {
         StorageCall::ReadEnter { keys: keys() },
         StorageCall::ReadExit { keys: keys() },
         StorageCall::FinishRead { keys: keys(), locks: 2 },
-        StorageCall::EvictionPass { tier: 1, evicted: 300 },
+        StorageCall::EvictionPass { tier: 1, evicted: 300, most: None },
         StorageCall::StoreCompleted { tier: 2, keys: keys() },
         StorageCall::PrefetchCompleted { handle: 7, keys: keys() },
         StorageCall::Removed { keys: keys() },

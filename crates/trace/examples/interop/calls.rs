@@ -94,7 +94,7 @@ pub(crate) fn every_kind() -> (Vec<Recorded>, KeyTable) {
             StorageCall::ReadEnter { keys: keys(3) },
             StorageCall::ReadExit { keys: keys(3) },
             StorageCall::FinishRead { keys: keys(3), locks: 1 },
-            StorageCall::EvictionPass { tier: 0, evicted: 70_000 },
+            StorageCall::EvictionPass { tier: 0, evicted: 70_000, most: None },
             StorageCall::Removed { keys: keys(1) },
             StorageCall::Gap { lost: 5 },
         ]);

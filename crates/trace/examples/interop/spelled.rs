@@ -33,8 +33,11 @@ fn call(call: &StorageCall, table: &KeyTable) -> (String, Value) {
         StorageCall::FinishRead { keys, locks } => {
             (theirs("finish_read_prefetched"), json!({"keys": spelled(keys, table), "read_locks": locks}))
         }
-        StorageCall::EvictionPass { tier, evicted } => {
+        StorageCall::EvictionPass { tier, evicted, .. } => {
             (ours("eviction_pass"), json!({"tier": tier, "evicted": evicted}))
+        }
+        StorageCall::Found { tier, keys, .. } => {
+            (ours("found"), json!({"tier": tier, "keys": spelled(keys, table)}))
         }
         StorageCall::StoreCompleted { tier, keys } => {
             (ours("store_completed"), json!({"tier": tier, "keys": spelled(keys, table)}))

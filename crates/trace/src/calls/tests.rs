@@ -93,7 +93,13 @@ fn storage_call(keys: u32, layouts: u32) -> impl Strategy<Value = StorageCall> {
         some().prop_map(|keys| StorageCall::ReadEnter { keys }),
         some().prop_map(|keys| StorageCall::ReadExit { keys }),
         (some(), any::<u32>()).prop_map(|(keys, locks)| StorageCall::FinishRead { keys, locks }),
-        (any::<u8>(), any::<u32>()).prop_map(|(tier, evicted)| StorageCall::EvictionPass { tier, evicted }),
+        (any::<u8>(), any::<u32>(), any::<Option<u32>>())
+            .prop_map(|(tier, evicted, most)| StorageCall::EvictionPass { tier, evicted, most }),
+        (any::<u8>(), some(), layout()).prop_map(|(tier, keys, layout)| StorageCall::Found {
+            tier,
+            keys,
+            layout
+        }),
         (any::<u8>(), some()).prop_map(|(tier, keys)| StorageCall::StoreCompleted { tier, keys }),
         (any::<u64>(), some()).prop_map(|(handle, keys)| StorageCall::PrefetchCompleted { handle, keys }),
         some().prop_map(|keys| StorageCall::Removed { keys }),
@@ -106,11 +112,11 @@ fn storage_calls() -> impl Strategy<Value = Sample> {
     keys().prop_flat_map(|table| {
         let (keys, layouts) = (table.len() as u32, table.layouts().len() as u32);
         let table = Arc::new(table);
-        let extras = (any::<Option<u64>>(), any::<Option<u32>>(), any::<Option<u8>>());
+        let extras = (any::<Option<u64>>(), any::<Option<u32>>(), any::<Option<u8>>(), any::<u64>());
         let call = (0.0f64..1e6, 0.0f64..2e9, extras, storage_call(keys, layouts));
         prop::collection::vec(call, 0..12).prop_map(move |calls| {
             let recorded = |(mono_s, wall_s, extras, call): (f64, f64, _, StorageCall)| {
-                let (duration, thread, first): (Option<u64>, _, Option<u8>) = extras;
+                let (duration, thread, first, unnamed): (Option<u64>, _, Option<u8>, u64) = extras;
                 let fates = || Fate::ALL.iter().cycle().copied();
                 let outcome = first
                     .map(|first| call.keys().zip(fates().skip(first.into())).map(|(_, fate)| fate).collect());
@@ -120,6 +126,7 @@ fn storage_calls() -> impl Strategy<Value = Sample> {
                     duration: duration.map(Nanos),
                     thread,
                     outcome,
+                    unnamed,
                     call,
                 })
             };
@@ -143,7 +150,9 @@ fn spelled(call: &Call, table: &KeyTable) -> String {
     let Call::Storage(recorded) = call else { return format!("{call:?}") };
     let keys: Vec<_> = recorded.call.keys().map(|key| table.key(key)).collect();
     let layouts: Vec<_> = match &recorded.call {
-        StorageCall::ReserveWrite { layout, .. } => vec![table.layout(*layout)],
+        StorageCall::ReserveWrite { layout, .. } | StorageCall::Found { layout, .. } => {
+            vec![table.layout(*layout)]
+        }
         StorageCall::SubmitPrefetch(prefetch) => {
             prefetch.rows.iter().map(|row| table.layout(row.layout)).collect()
         }
@@ -152,7 +161,7 @@ fn spelled(call: &Call, table: &KeyTable) -> String {
     let mut plain = recorded.clone();
     let anonymous = |keys: &mut [KeyId]| keys.fill(KeyId(0));
     match &mut plain.call {
-        StorageCall::ReserveWrite { keys, layout, .. } => {
+        StorageCall::ReserveWrite { keys, layout, .. } | StorageCall::Found { keys, layout, .. } => {
             anonymous(keys);
             *layout = LayoutId(0);
         }

@@ -90,6 +90,7 @@ impl Implied {
             | StorageCall::EvictionPass { .. }
             | StorageCall::StoreCompleted { .. }
             | StorageCall::PrefetchCompleted { .. }
+            | StorageCall::Found { .. }
             | StorageCall::Removed { .. }
             | StorageCall::Gap { .. } => {}
         }

@@ -49,7 +49,7 @@ fn call() -> impl Strategy<Value = StorageCall> {
         2 => keys().prop_map(|keys| StorageCall::ReadEnter { keys }),
         2 => keys().prop_map(|keys| StorageCall::ReadExit { keys }),
         4 => (keys(), 1..3u32).prop_map(|(keys, locks)| StorageCall::FinishRead { keys, locks }),
-        1 => (0..3u8).prop_map(|tier| StorageCall::EvictionPass { tier, evicted: 1 }),
+        1 => (0..3u8).prop_map(|tier| StorageCall::EvictionPass { tier, evicted: 1, most: None }),
         1 => (1..4u8, keys()).prop_map(|(tier, keys)| StorageCall::StoreCompleted { tier, keys }),
         1 => (0..4u64, keys()).prop_map(|(handle, keys)| StorageCall::PrefetchCompleted { handle, keys }),
         1 => keys().prop_map(|keys| StorageCall::Removed { keys }),
@@ -85,6 +85,7 @@ fn manner() -> impl Strategy<Value = Manner> {
     (policies, 2..10u64, 0..3usize, 0..5u64, 0..4u8).prop_map(
         |((policy, [skip_l1, retain, tight]), l1, adapters, delay, way)| {
             let adapter = AdapterPlan {
+                quotas: Default::default(),
                 capacity_bytes: Some(6 * OBJECT),
                 bytes_per_second: Some(1e6),
                 eviction: Some(eviction(policy)),
@@ -93,6 +94,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             let ticks = Ticks::Sleeping { first: Nanos(3 * MS), sleep: Nanos(7 * MS), work: Nanos(MS) };
             let plan = Plan {
                 l1: L1Plan {
+                    quotas: Default::default(),
                     capacity_bytes: (way != 3).then_some(l1 * OBJECT),
                     align_bytes: OBJECT,
                     write_ttl: Nanos(if tight { 5 * MS } else { 600_000 * MS }),
@@ -117,7 +119,8 @@ fn manner() -> impl Strategy<Value = Manner> {
 
 fn record(calls: &[Recorded], manner: &Manner) -> (Tally, Vec<Recorded>) {
     let mut records = Vec::new();
-    let recording = Recording { calls, keys: KEYS as usize, layout_bytes: &[OBJECT], end: End::Whole };
+    let recording =
+        Recording { calls, keys: KEYS as usize, table: None, layout_bytes: &[OBJECT], end: End::Whole };
     let mut recorder = Recorder::new(manner, |recorded: &Recorded| {
         records.push(recorded.clone());
         Ok(())

@@ -99,7 +99,7 @@ fn what_is_too_much_is_refused_at_once() {
     assert_eq!(refused(b"*1\r\n:1\r\n"), Fault::Expected(b':'));
     assert_eq!(refused(b"*1\r\n$1\r\nabc"), Fault::Unended);
     assert_eq!(refused(&[b'*'; 100]), Fault::Length);
-    assert_eq!(refused(&vec![b'a'; 64 << 10]), Fault::Line);
+    assert_eq!(commands(&vec![b'a'; 64 << 10], &[1000], Limits::default()), Err(Fault::Line));
     assert_eq!(
         refused(b"*1\r\n:1\r\n").to_string(),
         "Protocol error: expected '$', got ':'",

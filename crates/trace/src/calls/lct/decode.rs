@@ -38,6 +38,7 @@ struct Outline<'b> {
     duration: Option<u64>,
     thread: Option<u32>,
     handle: Option<u64>,
+    unnamed: Option<u64>,
 }
 
 /// Reads one frame.
@@ -127,6 +128,7 @@ impl<'b> Outline<'b> {
             duration: self.duration.map(Nanos),
             thread: self.thread,
             outcome: self.outcome,
+            unnamed: self.unnamed.unwrap_or(0),
             call,
         };
         Ok(Record::Call(operation, recorded, evidence))
@@ -144,6 +146,7 @@ impl<'b> Outline<'b> {
             b"wt_duration_ns" => keep(&mut self.duration, cursor.integer()),
             b"wt_thread" => keep(&mut self.thread, cursor.integer()),
             b"wt_handle" => keep(&mut self.handle, cursor.integer()),
+            b"wt_unnamed" => keep(&mut self.unnamed, cursor.integer()),
             _ => Ok(Field::Unknown),
         }
     }
@@ -172,6 +175,7 @@ struct Plain {
     read_locks: Option<u32>,
     extra_locks: Option<u32>,
     tier: Option<u8>,
+    most: Option<u32>,
     number: Option<u64>,
 }
 
@@ -185,6 +189,7 @@ impl Plain {
             b"read_locks" => keep(&mut plain.read_locks, cursor.integer()),
             b"extra_count" => keep(&mut plain.extra_locks, prefetch::locks_of_extra(cursor)),
             b"tier" => keep(&mut plain.tier, cursor.integer()),
+            b"most" => keep(&mut plain.most, cursor.integer()),
             b"evicted" | b"handle" | b"lost" | b"part" | b"bytes" => {
                 keep(&mut plain.number, cursor.integer())
             }
@@ -229,7 +234,7 @@ impl Plain {
             Operation::EvictionPass => {
                 let evicted = u32::try_from(required("evicted", number)?);
                 let evicted = evicted.map_err(|_| Fault::damaged("\"evicted\" is out of range"))?;
-                StorageCall::EvictionPass { tier: required("tier", tier)?, evicted }
+                StorageCall::EvictionPass { tier: required("tier", tier)?, evicted, most: self.most }
             }
             Operation::StoreCompleted => {
                 StorageCall::StoreCompleted { tier: required("tier", tier)?, keys: keys? }
@@ -237,6 +242,11 @@ impl Plain {
             Operation::PrefetchCompleted => {
                 StorageCall::PrefetchCompleted { handle: required("handle", number)?, keys: keys? }
             }
+            Operation::Found => StorageCall::Found {
+                tier: required("tier", tier)?,
+                keys: keys?,
+                layout: required("layout_desc", self.layout)?,
+            },
             Operation::Removed => StorageCall::Removed { keys: keys? },
             Operation::Gap => StorageCall::Gap { lost: required("lost", number)? },
             Operation::SubmitPrefetch | Operation::Continued | Operation::Capped => {

@@ -137,7 +137,7 @@ impl Pen {
 
     /// A call at the time of `clock`.
     pub(super) fn record(&mut self, recorded: &Recorded, clock: Clock, keys: &KeyTable) -> &[u8] {
-        let Recorded { duration, thread, outcome, call, .. } = recorded;
+        let Recorded { duration, thread, outcome, unnamed, call, .. } = recorded;
         let salts = Salts::of(call, keys);
         let mode = match call {
             StorageCall::ReserveWrite { mode: WriteMode::Update, .. } => Some("update"),
@@ -154,6 +154,7 @@ impl Pen {
             outcome.is_some(),
             mode.is_some(),
             handle.is_some(),
+            *unnamed > 0,
             !matches!(salts, Salts::None),
         ];
         self.begin();
@@ -178,6 +179,10 @@ impl Pen {
         if let Some(handle) = handle {
             self.text("wt_handle");
             self.natural(handle);
+        }
+        if *unnamed > 0 {
+            self.text("wt_unnamed");
+            self.natural(*unnamed);
         }
         self.salts(&salts);
         self.text("args");
@@ -220,11 +225,21 @@ impl Pen {
                 self.text("read_locks");
                 self.natural((*locks).into());
             }
-            StorageCall::EvictionPass { tier, evicted } => {
-                self.map(2);
+            StorageCall::EvictionPass { tier, evicted, most } => {
+                self.map(2 + u32::from(most.is_some()));
                 self.tier(*tier);
                 self.text("evicted");
                 self.natural((*evicted).into());
+                if let Some(most) = most {
+                    self.text("most");
+                    self.natural((*most).into());
+                }
+            }
+            StorageCall::Found { tier, keys, layout } => {
+                self.map(3);
+                self.tier(*tier);
+                self.keys(keys, table);
+                self.layout(*layout, table);
             }
             StorageCall::StoreCompleted { tier, keys } => {
                 self.map(2);
@@ -348,6 +363,7 @@ fn operation_of(call: &StorageCall) -> Operation {
         StorageCall::EvictionPass { .. } => Operation::EvictionPass,
         StorageCall::StoreCompleted { .. } => Operation::StoreCompleted,
         StorageCall::PrefetchCompleted { .. } => Operation::PrefetchCompleted,
+        StorageCall::Found { .. } => Operation::Found,
         StorageCall::Removed { .. } => Operation::Removed,
         StorageCall::Gap { .. } => Operation::Gap,
     }

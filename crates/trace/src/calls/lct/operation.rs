@@ -16,6 +16,7 @@ pub(super) enum Operation {
     EvictionPass,
     StoreCompleted,
     PrefetchCompleted,
+    Found,
     Removed,
     Gap,
     /// The recording goes on in its next part.
@@ -25,7 +26,7 @@ pub(super) enum Operation {
 }
 
 /// Names in full, by operation.
-pub(super) const NAMES: [&str; 13] = [
+pub(super) const NAMES: [&str; 14] = [
     "lmcache.v1.distributed.storage_manager.StorageManager.reserve_write",
     "lmcache.v1.distributed.storage_manager.StorageManager.finish_write",
     "lmcache.v1.distributed.storage_manager.StorageManager.submit_prefetch_task",
@@ -35,6 +36,7 @@ pub(super) const NAMES: [&str; 13] = [
     "wavetank.eviction_pass",
     "wavetank.store_completed",
     "wavetank.prefetch_completed",
+    "wavetank.found",
     "wavetank.removed",
     "wavetank.gap",
     "wavetank.continued",
@@ -59,6 +61,7 @@ impl Operation {
             "eviction_pass" => Self::EvictionPass,
             "store_completed" => Self::StoreCompleted,
             "prefetch_completed" => Self::PrefetchCompleted,
+            "found" => Self::Found,
             "removed" => Self::Removed,
             "gap" => Self::Gap,
             "continued" => Self::Continued,

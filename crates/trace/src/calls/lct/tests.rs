@@ -41,7 +41,7 @@ fn sample(calls: u64) -> (Vec<Recorded>, KeyTable) {
         StorageCall::ReserveWrite { keys: keys.clone(), layout, mode: WriteMode::Update },
         StorageCall::FinishWrite { keys: keys.clone() },
         StorageCall::SubmitPrefetch(Box::new(prefetch)),
-        StorageCall::EvictionPass { tier: 1, evicted: 300 },
+        StorageCall::EvictionPass { tier: 1, evicted: 300, most: None },
         StorageCall::StoreCompleted { tier: 2, keys },
     ];
     let call = |number: u64| {

@@ -105,7 +105,7 @@ impl Loaded {
         let is_cut = self.survey.cut.is_some() || self.survey.missing_part.is_some();
         let end = if is_cut { End::Cut } else { End::Whole };
         let Self { calls, layout_bytes, .. } = self;
-        Recording { calls, keys: self.keys().len(), layout_bytes, end }
+        Recording { calls, keys: self.keys().len(), table: Some(self.keys()), layout_bytes, end }
     }
 }
 
@@ -162,7 +162,7 @@ impl Known {
                     let ended = keys.first().and_then(|key| written.get(key));
                     takes.extend(ended.map(|ended| recorded.at.since(*ended)));
                 }
-                StorageCall::PrefetchCompleted { .. } => {}
+                StorageCall::PrefetchCompleted { .. } | StorageCall::Found { .. } => {}
                 StorageCall::Removed { .. } => known.removed += 1,
                 StorageCall::FinishWrite { keys } if has_copies => {
                     known.records -= 1;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wavetank_calls::{AdapterPlan, EvictionPlan, Expect, L1Plan, Mode, Plan, Scope, Tempo, Ticks};
+use wavetank_calls::{AdapterPlan, EvictionPlan, Expect, L1Plan, Mode, Plan, QuotaPlan, Scope, Tempo, Ticks};
 use wavetank_model::{Error, Nanos, Result};
 
 use super::args::{BackgroundWork, CallReplayArgs, StorageArgs};
@@ -107,11 +107,14 @@ fn tiers(args: &StorageArgs, config: &Value, known: &Known) -> Result<(Plan, Vec
     let l1 = l1(args, config)?;
     let texts = adapter_texts(args, config)?;
     let adapters = texts.iter().map(|text| AdapterPlan::typed(text)).collect::<Result<Vec<_>>>()?;
-    let policies = adapters.iter().filter_map(|adapter| adapter.eviction.as_ref()).chain([&l1.eviction]);
-    if policies.into_iter().any(|eviction| eviction.policy == "isolated_lru") {
-        return Err(Error::usage("isolated_lru goes by quotas of tenants, which are not simulated")
+    let behind = adapters.iter().filter_map(|adapter| Some((adapter.eviction.as_ref()?, &adapter.quotas)));
+    let lacks = |(eviction, quotas): (&EvictionPlan, &QuotaPlan)| {
+        eviction.policy == "isolated_lru" && *quotas == QuotaPlan::default()
+    };
+    if behind.chain([(&l1.eviction, &l1.quotas)]).any(lacks) {
+        return Err(Error::usage("isolated_lru goes by quotas of tenants, and there are none")
             .at("--eviction-policy")
-            .hint("lru keeps one list for all of them"));
+            .hint("recordings of wavetank serve have them; lru keeps one list for all tenants"));
     }
     let recorded = |name: &str| config[name].clone();
     let usual = config["store_delay_ms"].as_f64().or(known.copy_takes.map(Nanos::as_ms));
@@ -245,12 +248,22 @@ fn l1(args: &StorageArgs, recorded: &Value) -> Result<L1Plan> {
         within(flag, seconds, 0.001, 1e9).map(Nanos::from_seconds)
     };
     Ok(L1Plan {
+        quotas: quotas(&manager["quotas"])?,
         capacity_bytes: memory(args, recorded)?,
         align_bytes: align(args.l1_align_bytes, number("/memory_config/align_bytes"))?,
         write_ttl: ttl("--l1-write-ttl-seconds", args.l1_write_ttl_seconds, "/write_ttl_seconds", WRITE_TTL)?,
         read_ttl: ttl("--l1-read-ttl-seconds", args.l1_read_ttl_seconds, "/read_ttl_seconds", READ_TTL)?,
         eviction: EvictionPlan::typed(policy.as_deref().unwrap_or("LRU"), watermark, ratio, EVICTION)?,
     })
+}
+
+/// Quotas of tenants, as our servers record them.
+fn quotas(recorded: &Value) -> Result<QuotaPlan> {
+    if recorded.is_null() {
+        return Ok(QuotaPlan::default());
+    }
+    serde_json::from_value(recorded.clone())
+        .map_err(|error| Error::usage(format!("no quotas of tenants: {error}")).at("quotas"))
 }
 
 fn align(typed: Option<u64>, recorded: Option<f64>) -> Result<u64> {

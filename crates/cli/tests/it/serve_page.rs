@@ -1,0 +1,70 @@
+//! The page for people, in a real browser where there is one; `WAVETANK_REQUIRE_PEERS=1` says that there has to be.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::sandbox::Sandbox;
+use crate::serve_client::{Server, frame};
+
+fn chromium() -> Option<&'static str> {
+    let found = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success()));
+    let is_required = std::env::var_os("WAVETANK_REQUIRE_PEERS").is_some_and(|value| value == "1");
+    assert!(found.is_some() || !is_required, "chromium is not installed, and WAVETANK_REQUIRE_PEERS is 1");
+    if found.is_none() {
+        eprintln!("skipped: chromium is not installed");
+    }
+    found
+}
+
+/// Broken by: a script that throws, a figure that is not filled in, something loaded from elsewhere (the page's
+/// policy forbids it, and the console says so), or a history that is not there after a reload.
+#[test]
+fn a_browser_shows_live_figures_and_has_nothing_to_complain_about() {
+    let Some(browser) = chromium() else { return };
+    let sandbox = Sandbox::empty();
+    let server = Server::start(&sandbox, "--l1-size-gb 0.001");
+    for request in 0..8 {
+        let id = format!("r{request}");
+        let ask =
+            json!({ "request_id": id, "model": "<b>m</b>", "chunk_hashes": [format!("a{}", request / 2)] });
+        server.post("/v1/lookup", &ask);
+        server.request("PUT", &format!("/v1/store?request_id={id}"), &frame(0, &[1; 50_000]));
+        server.post("/v1/retrieve", &json!({ "request_id": id }));
+        server.post("/v1/end", &json!({ "request_id": id }));
+    }
+    // Two samples make a rate.
+    while server.status()["history"]["samples"].as_array().is_none_or(|samples| samples.len() < 3) {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let mut command = Command::new(browser);
+    command
+        .args("--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run".split(' '));
+    command.args("--enable-logging=stderr --v=0 --virtual-time-budget=3000 --window-size=390,900".split(' '));
+    command.arg(format!("--user-data-dir={}", sandbox.path("browser").display()));
+    let shown = command.arg("--dump-dom").arg(format!("http://{}/", server.http)).output().expect("it runs");
+    let (dom, log) = (String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
+    let console: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(console.is_empty(), "{console:#?}");
+    let text = |id: &str| {
+        let mark = format!("id=\"{id}\"");
+        let from = dom.find(&mark).unwrap_or_else(|| panic!("no {id}: {dom}\n{log}"));
+        let open = dom[from..].find('>').expect("a tag ends") + from + 1;
+        dom[open..].split('<').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!((text("state"), text("hit_rate")), ("serving".to_owned(), "50.0 %".to_owned()));
+    assert_eq!(text("hits"), "4 from memory, 0 from behind, 4 missed");
+    assert_eq!(text("entries"), "4 entries");
+    assert!(dom.contains("L1 · memory") && dom.contains("role=\"meter\""), "{dom}");
+    assert!(dom.matches("<polyline points=\"").count() >= 4, "{dom}");
+    let page = server.get("/");
+    assert!(page.head.contains("content-security-policy: default-src 'none'"), "{}", page.head);
+    let outside = ["http://", "https://"]
+        .iter()
+        .any(|mark| page.text().replace("http://www.w3.org/2000/svg", "").contains(mark));
+    assert!(!outside, "the page names nobody else");
+}

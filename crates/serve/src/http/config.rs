@@ -1,0 +1,63 @@
+//! `/config`: the plan, without what nobody is to know.
+
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+
+/// The plan.
+pub(super) fn config(desk: &Desk) -> Value {
+    told(serde_json::to_value(&desk.plan).unwrap_or(Value::Null))
+}
+
+/// Without words in options that may be secret, and names and passwords in addresses.
+pub(crate) fn told(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let field = |(name, value): (String, Value)| {
+                let hidden = is_secret(&name) && value.is_string();
+                (name, if hidden { json!("set") } else { told(value) })
+            };
+            Value::Object(fields.into_iter().map(field).collect())
+        }
+        Value::Array(list) => Value::Array(list.into_iter().map(told).collect()),
+        Value::String(text) => Value::String(without_login(&text)),
+        other => other,
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    !name.ends_with("_file") && ["password", "secret", "token", "credential"].iter().any(|w| name.contains(w))
+}
+
+/// An address without who logs in there.
+pub(crate) fn without_login(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let host = rest.split('/').next().unwrap_or_default();
+    match host.rsplit_once('@') {
+        Some((login, _)) => format!("{scheme}://…{}", &rest[login.len()..]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: a field that is shown by another name, or a login left in an address.
+    #[test]
+    fn what_nobody_is_to_know_is_left_out() {
+        let plan = json!({
+            "options": { "password": "p1", "AWS_SECRET_KEY": "p2", "password_file": "/a", "block": "4096" },
+            "list": [{ "location": "redis://u:p3@h:6379/0" }, "s3://bucket/a@b"],
+        });
+        let shown = told(plan);
+        assert_eq!(
+            shown,
+            json!({
+                "options": { "password": "set", "AWS_SECRET_KEY": "set", "password_file": "/a", "block": "4096" },
+                "list": [{ "location": "redis://…@h:6379/0" }, "s3://bucket/a@b"],
+            })
+        );
+    }
+}

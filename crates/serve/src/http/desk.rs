@@ -1,0 +1,98 @@
+//! What every connection of the HTTP door works with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::StatusCode;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use wavetank_model::Nanos;
+
+use super::answer::Refusal;
+use super::session::Sessions;
+use super::status::History;
+use crate::cache::Cache;
+use crate::counters::Counter;
+use crate::phase::CurrentPhase;
+use crate::plan::Plan;
+
+/// What objects under way are counted in.
+const SHARE: u64 = 4096;
+
+/// What connections share.
+pub(crate) struct Desk {
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) plan: Plan,
+    pub(crate) phase: CurrentPhase,
+    pub(crate) counts: HttpCounts,
+    pub(crate) parts: super::status::Parts,
+    pub(crate) started: Instant,
+    pub(super) sessions: Sessions,
+    pub(super) history: History,
+    /// What may be under way from clients into memory.
+    room: Arc<Semaphore>,
+    transfers: AtomicU64,
+}
+
+/// What the door counts.
+#[derive(Debug, Default)]
+pub(crate) struct HttpCounts {
+    /// Connections taken.
+    pub(crate) opened: Counter,
+    /// Connections that ended.
+    pub(crate) closed: Counter,
+    /// Connections turned away because there were too many.
+    pub(crate) refused: Counter,
+    /// Requests answered.
+    pub(crate) requests: Counter,
+    /// Those answered with an error.
+    pub(crate) errors: Counter,
+}
+
+impl Desk {
+    pub(crate) fn new(cache: Arc<Cache>, plan: Plan) -> Self {
+        let shares = (plan.limits.memory_bytes / SHARE).clamp(1, Semaphore::MAX_PERMITS as u64);
+        Self {
+            sessions: Sessions::new(cache.bus.clone(), duration(plan.session_ttl)),
+            room: Arc::new(Semaphore::new(shares as usize)),
+            cache,
+            plan,
+            phase: CurrentPhase::default(),
+            counts: HttpCounts::default(),
+            parts: super::status::Parts::default(),
+            started: Instant::now(),
+            history: History::default(),
+            transfers: AtomicU64::new(0),
+        }
+    }
+
+    /// A number that no other transfer of this process has.
+    pub(super) fn transfer_number(&self) -> u64 {
+        self.transfers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The right to have `bytes` under way; clients wait for each other.
+    pub(super) async fn share(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Refusal> {
+        let most = self.plan.limits.memory_bytes.min(self.plan.limits.connection_bytes);
+        if bytes > most {
+            let error = format!("an object of {bytes} bytes is more than may be under way, {most}");
+            return Err(Refusal::of(StatusCode::PAYLOAD_TOO_LARGE, error, "--max-memory says how much"));
+        }
+        let shares = u32::try_from(bytes.div_ceil(SHARE)).unwrap_or(u32::MAX);
+        let patience = duration(self.plan.limits.client_timeout);
+        match timeout(patience, Arc::clone(&self.room).acquire_many_owned(shares)).await {
+            Ok(Ok(share)) => Ok(share),
+            _ => Err(Refusal::of(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too much is under way",
+                "try again, or give --max-memory",
+            )),
+        }
+    }
+}
+
+/// A time of the plan, for clocks.
+pub(crate) fn duration(time: Nanos) -> Duration {
+    Duration::from_nanos(time.0)
+}

@@ -1,0 +1,185 @@
+//! Which address means what.
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use serde_json::json;
+use wavetank_model::TraceParent;
+
+use super::answer::{self, Answer, Refusal};
+use super::desk::{Desk, duration};
+use super::inflow::Inflow;
+use super::{api, config, login, metrics, page, status};
+use crate::phase::Phase;
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Page,
+    Health,
+    Ready,
+    Metrics,
+    Status,
+    Config,
+    Lookup,
+    Retrieve,
+    Store,
+    End,
+}
+
+/// Every address.
+const ROUTES: &[(&str, Route)] = &[
+    ("/", Route::Page),
+    ("/healthz", Route::Health),
+    ("/readyz", Route::Ready),
+    ("/metrics", Route::Metrics),
+    ("/status", Route::Status),
+    ("/config", Route::Config),
+    ("/v1/lookup", Route::Lookup),
+    ("/v1/retrieve", Route::Retrieve),
+    ("/v1/store", Route::Store),
+    ("/v1/end", Route::End),
+];
+
+impl Route {
+    fn methods(self) -> &'static [Method] {
+        match self {
+            Self::Page | Self::Health | Self::Ready | Self::Metrics | Self::Status | Self::Config => {
+                &[Method::GET, Method::HEAD]
+            }
+            Self::Lookup | Self::Retrieve | Self::End => &[Method::POST],
+            Self::Store => &[Method::PUT, Method::POST],
+        }
+    }
+
+    fn is_public(self) -> bool {
+        matches!(self, Self::Health | Self::Ready)
+    }
+}
+
+/// Answers a request.
+pub(super) async fn serve(desk: Arc<Desk>, request: Request<Incoming>) -> Answer {
+    let answer = answered(&desk, request).await.unwrap_or_else(|refusal| refusal.answer());
+    desk.counts.requests.add(1);
+    if answer.status().is_client_error() || answer.status().is_server_error() {
+        desk.counts.errors.add(1);
+    }
+    answer
+}
+
+async fn answered(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    let (parts, body) = request.into_parts();
+    let route = find(parts.uri.path(), &parts.method)?;
+    if !route.is_public() && !login::is_allowed(desk.plan.login.as_ref(), &parts.headers) {
+        let hint = "Authorization: Bearer PASSWORD, or Basic with user and password";
+        return Err(Refusal::of(StatusCode::UNAUTHORIZED, "the password is missing or wrong", hint));
+    }
+    let query = parts.uri.query().unwrap_or_default();
+    let inflow = Inflow::of(body, duration(desk.plan.limits.client_timeout));
+    match route {
+        Route::Page => Ok(page::page()),
+        Route::Health => Ok(answer::text("text/plain; charset=utf-8", "ok\n")),
+        Route::Ready => Ok(ready(desk)),
+        Route::Metrics => Ok(answer::text(metrics::KIND, metrics::metrics(desk))),
+        Route::Status => Ok(answer::json(&status::status(desk, history(query)?))),
+        Route::Config => Ok(answer::json(&config::config(desk))),
+        Route::Lookup => api::lookup(desk, &inflow.whole().await?, parent(&parts.headers)),
+        Route::Retrieve => api::retrieve(desk, &inflow.whole().await?).await,
+        Route::Store => api::store(desk, query, inflow, parent(&parts.headers)).await,
+        Route::End => api::end(desk, &inflow.whole().await?),
+    }
+}
+
+fn find(path: &str, method: &Method) -> Result<Route, Refusal> {
+    let Some((_, route)) = ROUTES.iter().find(|(known, _)| *known == path) else {
+        let known: Vec<&str> = ROUTES.iter().map(|(known, _)| *known).collect();
+        let hint = format!("there is {}", known.join(", "));
+        return Err(Refusal::of(StatusCode::NOT_FOUND, "there is nothing at this address", hint));
+    };
+    if route.methods().contains(method) {
+        return Ok(*route);
+    }
+    let known: Vec<&str> = route.methods().iter().map(Method::as_str).collect();
+    let error = format!("{method} is not served here");
+    Err(Refusal::of(StatusCode::METHOD_NOT_ALLOWED, error, format!("use {}", known.join(" or "))))
+}
+
+fn ready(desk: &Desk) -> Answer {
+    let (phase, problem) = (desk.phase.now(), status::problem(desk));
+    let is_ready = phase == Phase::Serving && problem.is_none();
+    let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    answer::with_status(code, &json!({ "ready": is_ready, "phase": phase, "problem": problem }))
+}
+
+/// How much of the past is asked for.
+fn history(query: &str) -> Result<usize, Refusal> {
+    let mut count = 0;
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let wrong = || Refusal::bad(format!("unknown parameter {name}={value}"), "history=SAMPLES");
+        count = (name == "history").then(|| value.parse().ok()).flatten().ok_or_else(wrong)?;
+    }
+    Ok(count)
+}
+
+/// `traceparent: 00-TRACE-SPAN-FLAGS`; what is no such thing is not there, as its specification says.
+fn parent(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut fields = headers.get("traceparent")?.to_str().ok()?.trim().split('-');
+    let (version, trace, span, flags) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+    let is_known =
+        version != "ff" && hex::<1>(version).is_some() && (version != "00" || fields.next().is_none());
+    let parent =
+        TraceParent { trace_id: hex(trace)?, span_id: hex(span)?, sampled: hex::<1>(flags)?[0] & 1 == 1 };
+    (is_known && parent.trace_id != [0; 16] && parent.span_id != [0; 8]).then_some(parent)
+}
+
+fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let is_lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if text.len() != 2 * N || !text.bytes().all(is_lower) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    fn of(text: &'static str) -> Option<TraceParent> {
+        let mut headers = HeaderMap::new();
+        headers.insert("traceparent", HeaderValue::from_static(text));
+        parent(&headers)
+    }
+
+    /// Broken by: a version that is not checked, an id of zeros, digits in upper case.
+    #[test]
+    fn only_a_right_traceparent_is_one() {
+        let right = of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
+        assert_eq!((right.trace_id[0], right.span_id[7], right.sampled), (0x4b, 0xb7, true));
+        assert!(!of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00").unwrap().sampled);
+        assert!(of("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more").is_some());
+        let wrong = [
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "",
+        ];
+        assert!(wrong.iter().all(|text| of(text).is_none()));
+    }
+
+    #[test]
+    fn addresses_and_methods_are_checked() {
+        assert_eq!(find("/v1/store", &Method::PUT).unwrap(), Route::Store);
+        assert!(find("/v1/store", &Method::GET).unwrap_err().error().contains("GET is not served"));
+        assert!(find("/v1/Store", &Method::PUT).is_err());
+    }
+}

@@ -1,0 +1,393 @@
+//! From what was typed to what the server does. This is the only place that validates: what reaches
+//! [`run`](crate::run) is sound.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan as StoragePlan};
+use wavetank_model::{Error, Nanos, Result};
+
+use crate::args::{Args, MetricNames};
+use crate::secret::Secret;
+use crate::{size, tier};
+
+/// All that a server depends on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// Where Redis clients connect.
+    pub resp: SocketAddr,
+    /// Where HTTP clients connect.
+    pub http: SocketAddr,
+    /// Who may connect; everybody when absent.
+    pub login: Option<Login>,
+    /// The tiers.
+    pub storage: StoragePlan,
+    /// Prefetches that load at a time.
+    pub prefetches_in_flight: usize,
+    /// How long a client waits for what is behind memory, before it is a miss.
+    pub patience: Nanos,
+    /// What tenants may have.
+    pub quotas: Quotas,
+    /// Tokens of a chunk.
+    pub chunk_size: u64,
+    /// How long a request may be silent before it is over.
+    pub session_ttl: Nanos,
+    /// What clients hold that have only looked.
+    pub leases: Leases,
+    /// What clients may take.
+    pub limits: Limits,
+    /// Threads that serve Redis clients.
+    pub resp_threads: usize,
+    /// Threads that serve HTTP.
+    pub http_threads: usize,
+    /// Whether FLUSHALL is served.
+    pub flushall: bool,
+    /// What metrics are called.
+    pub metric_names: MetricNames,
+    /// How spans are exported; not at all when absent.
+    pub tracing: Option<Tracing>,
+    /// Where calls are recorded; not at all when absent.
+    pub recording: Option<Recording>,
+    /// How long clients have to finish when the server ends.
+    pub drain: Nanos,
+}
+
+/// Who may connect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Login {
+    /// As whom.
+    pub user: String,
+    /// With what.
+    pub password: Secret,
+}
+
+/// What tenants may have, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Quotas {
+    /// By cache salt.
+    pub by_salt: BTreeMap<String, u64>,
+    /// Any other; no limit when absent.
+    pub others: Option<u64>,
+}
+
+/// What clients hold that have only looked.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Leases {
+    /// For how long.
+    pub lasting: Nanos,
+    /// This part of memory at most.
+    pub share: f64,
+}
+
+/// What clients may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Connections of Redis clients.
+    pub connections: usize,
+    /// Connections of HTTP clients.
+    pub http_connections: usize,
+    /// Bytes in flight of all connections of a door.
+    pub memory_bytes: u64,
+    /// Bytes in flight of one connection.
+    pub connection_bytes: u64,
+    /// Bytes of one value.
+    pub value_bytes: u64,
+    /// Silence in the middle of something.
+    pub client_timeout: Nanos,
+    /// Silence of an HTTP connection between requests.
+    pub idle_timeout: Nanos,
+}
+
+/// How spans are exported.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tracing {
+    /// Where to; nowhere when absent.
+    pub endpoint: Option<String>,
+    /// A file; none when absent.
+    pub file: Option<PathBuf>,
+}
+
+/// Where calls are recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recording {
+    /// The file, compressed if it ends in `.zst`.
+    pub path: PathBuf,
+    /// A file that would be larger is followed by another; one file when absent.
+    pub rotate_bytes: Option<u64>,
+    /// The recording stops at so many bytes; never when absent.
+    pub cap_bytes: Option<u64>,
+}
+
+const GIB: f64 = (1u64 << 30) as f64;
+const MIB: u64 = 1 << 20;
+/// No machine has more; what is larger is a slip.
+const MOST_GIB: f64 = 1e9;
+/// Redis' own limit of a value.
+const LARGEST_VALUE: u64 = 512 * MIB;
+const PORT: u16 = 7379;
+const HTTP_PORT: u16 = 7380;
+const EVICTION: [&str; 3] = ["--eviction-policy", "--eviction-trigger-watermark", "--eviction-ratio"];
+const ISOLATED: &str = "isolated_lru";
+/// The longest time that is taken for one: a year.
+const LONGEST_S: f64 = 365.0 * 86_400.0;
+
+impl Plan {
+    /// Checks what was typed. `recording` was checked before, with the flags that all verbs share.
+    pub fn of(args: &Args, recording: Option<Recording>) -> Result<Self> {
+        let (resp, http) = addresses(args)?;
+        let login = login(args)?;
+        check_public(resp.ip(), login.as_ref())?;
+        let storage = storage(args)?;
+        check_recording(&storage, recording.as_ref())?;
+        let quotas = quotas(args, &storage)?;
+        let positive = |flag: &str, typed: Option<usize>, usual: usize| match typed.unwrap_or(usual) {
+            count @ 1..=1_000_000 => Ok(count),
+            other => Err(Error::usage(format!("must be from 1 to 1000000, not {other}")).at(flag.to_owned())),
+        };
+        Ok(Self {
+            resp,
+            http,
+            login,
+            quotas,
+            prefetches_in_flight: positive("--l2-prefetch-max-in-flight", args.l2_prefetch_max_in_flight, 8)?,
+            patience: seconds("--l2-timeout-ms", args.l2_timeout_ms.map(|ms| ms / 1e3), 5.0)?,
+            chunk_size: positive("--chunk-size", args.chunk_size.map(|size| size as usize), 256)? as u64,
+            session_ttl: seconds("--session-ttl-seconds", args.session_ttl_seconds, 600.0)?,
+            leases: Leases {
+                lasting: seconds("--lease-seconds", args.lease_seconds, 5.0)?,
+                share: part("--lease-share", args.lease_share, 0.25)?,
+            },
+            limits: limits(args, &storage, positive)?,
+            resp_threads: positive("--resp-threads", args.resp_threads, usual_threads())?,
+            http_threads: positive("--http-threads", args.http_threads, 2)?,
+            flushall: args.enable_flushall.unwrap_or(false),
+            metric_names: args.metrics_names.unwrap_or_default(),
+            tracing: tracing(args)?,
+            drain: seconds("--drain-seconds", args.drain_seconds, 10.0)?,
+            storage,
+            recording,
+        })
+    }
+}
+
+impl Plan {
+    /// As JSON for people, without what nobody is to know.
+    pub fn told(&self) -> String {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        serde_json::to_string_pretty(&crate::http::without_secrets(value)).unwrap_or_default()
+    }
+}
+
+/// As many as there are cores, and no more than a front door needs.
+fn usual_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4)
+}
+
+fn addresses(args: &Args) -> Result<(SocketAddr, SocketAddr)> {
+    let host = match args.host.as_deref() {
+        None | Some("localhost") => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(text) => text.parse().map_err(|_| {
+            Error::usage(format!("\"{text}\" is no address"))
+                .at("--host")
+                .hint("give localhost or an IP address of this machine; 0.0.0.0 is all of them")
+        })?,
+    };
+    let (port, http_port) = (args.port.unwrap_or(PORT), args.http_port.unwrap_or(HTTP_PORT));
+    if port == http_port && port != 0 {
+        let wrong = format!("is the port of Redis clients too, {port}");
+        return Err(Error::usage(wrong).at("--http-port").hint("the two doors have a port each"));
+    }
+    Ok((SocketAddr::new(host, port), SocketAddr::new(host, http_port)))
+}
+
+fn login(args: &Args) -> Result<Option<Login>> {
+    let password = match (&args.password_file, &args.password) {
+        (Some(path), _) => Some(password_of(path)?),
+        (None, given) => given.clone(),
+    };
+    let empty = |at: &str| Error::usage("the password is empty").at(at.to_owned());
+    match (password, &args.user) {
+        (Some(password), _) if password.reveal().is_empty() => {
+            Err(empty(if args.password_file.is_some() { "--password-file" } else { "WAVETANK_PASSWORD" }))
+        }
+        (Some(password), user) => {
+            Ok(Some(Login { user: user.clone().unwrap_or_else(|| "default".to_owned()), password }))
+        }
+        (None, Some(_)) => Err(Error::usage("a user without a password lets everybody in")
+            .at("--user")
+            .hint("give --password-file, or the variable WAVETANK_PASSWORD")),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The first line of a file.
+fn password_of(path: &Path) -> Result<Secret> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
+    Ok(Secret::of(text.lines().next().unwrap_or_default()))
+}
+
+fn check_public(host: IpAddr, login: Option<&Login>) -> Result<()> {
+    if host.is_loopback() || login.is_some() {
+        return Ok(());
+    }
+    Err(Error::usage("everyone who reaches this address could read and remove entries")
+        .at(format!("--host {host}"))
+        .hint("give --password-file or the variable WAVETANK_PASSWORD, or stay at 127.0.0.1"))
+}
+
+fn storage(args: &Args) -> Result<StoragePlan> {
+    let l1 = l1(args)?;
+    let words = args.l2.iter().flatten().map(|word| tier::parse(word, &l1.eviction));
+    let typed = args.l2_adapter.iter().flatten().map(|adapter| AdapterPlan::typed(&adapter.text()));
+    let adapters: Vec<AdapterPlan> = words.chain(typed).collect::<Result<_>>()?;
+    check_apart(&adapters)?;
+    if adapters.is_empty() {
+        let flags = [
+            ("--l2-store-policy", args.l2_store_policy.is_some()),
+            ("--l2-prefetch-policy", args.l2_prefetch_policy.is_some()),
+            ("--l2-prefetch-max-in-flight", args.l2_prefetch_max_in_flight.is_some()),
+            ("--l2-timeout-ms", args.l2_timeout_ms.is_some()),
+        ];
+        if let Some((flag, _)) = flags.iter().find(|(_, is_typed)| *is_typed) {
+            let wrong = Error::usage("there is no tier behind memory").at((*flag).to_owned());
+            return Err(wrong.hint("--l2 gives one, as --l2 direct:/mnt/nvme:500GiB"));
+        }
+    }
+    Ok(StoragePlan {
+        l1,
+        adapters,
+        store_delay: Nanos(0),
+        store_policy: args.l2_store_policy.unwrap_or_default(),
+        load_policy: args.l2_prefetch_policy.unwrap_or(LoadPolicy::Retain),
+    })
+}
+
+fn l1(args: &Args) -> Result<L1Plan> {
+    let size = args.l1_size_gb.ok_or_else(|| {
+        Error::usage("how much memory the server may use is not said")
+            .at("--l1-size-gb")
+            .hint("as --l1-size-gb 100, in GiB; it is reserved when it is needed")
+    })?;
+    if !(size > 0.0 && size <= MOST_GIB) {
+        let wrong = format!("must be above 0 and at most {MOST_GIB}, not {size}");
+        return Err(Error::usage(wrong).at("--l1-size-gb"));
+    }
+    let align = args.l1_align_bytes.unwrap_or(4096);
+    if !(1..=1 << 30).contains(&align) {
+        return Err(Error::usage(format!("must be from 1 to 2^30, not {align}")).at("--l1-align-bytes"));
+    }
+    let policy = args.eviction_policy.as_deref().unwrap_or("lru");
+    let (watermark, ratio) = (args.eviction_trigger_watermark, args.eviction_ratio);
+    Ok(L1Plan {
+        capacity_bytes: Some((size * GIB) as u64),
+        align_bytes: align,
+        write_ttl: seconds("--l1-write-ttl-seconds", args.l1_write_ttl_seconds, 600.0)?,
+        read_ttl: seconds("--l1-read-ttl-seconds", args.l1_read_ttl_seconds, 300.0)?,
+        eviction: EvictionPlan::typed(policy, watermark, ratio, EVICTION)?,
+    })
+}
+
+/// Two tiers in one directory would take each other's entries for their own.
+fn check_apart(adapters: &[AdapterPlan]) -> Result<()> {
+    let mut seen = Vec::new();
+    for adapter in adapters {
+        let Medium::Backend { name, location, .. } = &adapter.medium else { continue };
+        let place = location.trim_end_matches('/');
+        if !place.is_empty() && seen.contains(&place) {
+            let wrong = format!("{name} is where another tier is: {location}");
+            return Err(Error::usage(wrong).at("--l2").hint("give each a directory of its own"));
+        }
+        seen.push(place);
+    }
+    Ok(())
+}
+
+fn quotas(args: &Args, storage: &StoragePlan) -> Result<Quotas> {
+    let by_salt = args.quota.iter().flatten().map(|(salt, text)| {
+        let place = format!("--quota {salt}");
+        crate::name::check_salt(salt).map_err(|error| error.at(place.clone()))?;
+        Ok((salt.clone(), size::parse(text, &place)?))
+    });
+    let quotas = Quotas {
+        by_salt: by_salt.collect::<Result<_>>()?,
+        others: args.default_quota.as_deref().map(|text| size::parse(text, "--default-quota")).transpose()?,
+    };
+    let adapters = storage.adapters.iter().filter_map(|adapter| adapter.eviction.as_ref());
+    let isolates = adapters.chain([&storage.l1.eviction]).any(|eviction| eviction.policy == ISOLATED);
+    if quotas != Quotas::default() && !isolates {
+        let flag = if quotas.by_salt.is_empty() { "--default-quota" } else { "--quota" };
+        let hint = "--eviction-policy isolated_lru goes by them";
+        return Err(Error::usage("no tier goes by quotas").at(flag).hint(hint));
+    }
+    Ok(quotas)
+}
+
+fn limits(
+    args: &Args,
+    storage: &StoragePlan,
+    positive: impl Fn(&str, Option<usize>, usize) -> Result<usize>,
+) -> Result<Limits> {
+    let bytes = |flag: &str, typed: &Option<String>, usual: u64| {
+        typed.as_deref().map_or(Ok(usual), |text| size::parse(text, flag))
+    };
+    let value_bytes = bytes("--max-value", &args.max_value, LARGEST_VALUE)?;
+    if value_bytes > LARGEST_VALUE {
+        return Err(Error::usage("no client sends more than 512MiB as one value").at("--max-value"));
+    }
+    let connection_bytes = bytes("--max-connection-memory", &args.max_connection_memory, 2 * LARGEST_VALUE)?;
+    // What is under way into memory is memory: without a word of the user, a quarter of it.
+    let usual = (storage.l1.capacity_bytes.unwrap_or(u64::MAX) / 4).clamp(64 * MIB, 64 << 30);
+    let memory_bytes = bytes("--max-memory", &args.max_memory, usual)?;
+    Ok(Limits {
+        connections: positive("--max-connections", args.max_connections, 10_000)?,
+        http_connections: positive("--http-max-connections", args.http_max_connections, 1_000)?,
+        memory_bytes,
+        connection_bytes,
+        value_bytes,
+        client_timeout: seconds("--client-timeout-seconds", args.client_timeout_seconds, 30.0)?,
+        idle_timeout: seconds("--idle-timeout-seconds", args.idle_timeout_seconds, 300.0)?,
+    })
+}
+
+fn tracing(args: &Args) -> Result<Option<Tracing>> {
+    if !args.enable_tracing.unwrap_or(false) {
+        return Ok(None);
+    }
+    if args.otlp_endpoint.is_none() && args.otlp_file.is_none() {
+        return Err(Error::usage("spans have nowhere to go")
+            .at("--enable-tracing")
+            .hint("add --otlp-endpoint http://HOST:4317, or --otlp-file FILE"));
+    }
+    Ok(Some(Tracing { endpoint: args.otlp_endpoint.clone(), file: args.otlp_file.clone() }))
+}
+
+/// A recording may not be in the directory of a tier.
+fn check_recording(storage: &StoragePlan, recording: Option<&Recording>) -> Result<()> {
+    let Some(recording) = recording else { return Ok(()) };
+    let folders = storage.adapters.iter().filter_map(|adapter| match &adapter.medium {
+        Medium::Backend { location, .. } if !location.is_empty() => Some(Path::new(location.as_str())),
+        _ => None,
+    });
+    match folders.into_iter().find(|folder| recording.path.starts_with(folder)) {
+        None => Ok(()),
+        Some(folder) => Err(Error::usage(format!("is in the directory of a tier, {}", folder.display()))
+            .at(format!("--trace-output {}", recording.path.display()))),
+    }
+}
+
+fn seconds(flag: &str, typed: Option<f64>, usual: f64) -> Result<Nanos> {
+    let value = typed.unwrap_or(usual);
+    if (0.001..=LONGEST_S).contains(&value) {
+        return Ok(Nanos::from_seconds(value));
+    }
+    Err(Error::usage(format!("must be from a millisecond to a year, not {value}")).at(flag))
+}
+
+fn part(flag: &str, typed: Option<f64>, usual: f64) -> Result<f64> {
+    match typed.unwrap_or(usual) {
+        value @ 0.0..=1.0 => Ok(value),
+        other => Err(Error::usage(format!("must be from 0 to 1, not {other}")).at(flag)),
+    }
+}

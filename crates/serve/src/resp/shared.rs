@@ -1,0 +1,153 @@
+//! What all threads of the front door share, and what each has for itself.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Instant, SystemTime};
+
+use super::inbox::Inbox;
+use super::leases::Leases;
+use super::mailbox::{Mailbox, Ticket};
+use super::outbox::Memory;
+use super::settings::Settings;
+use crate::cache::Cache;
+use crate::counters::Counters;
+
+/// A quantity that grows and shrinks.
+#[derive(Debug, Default)]
+pub(super) struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Adds `more` unless that is over `limit`.
+    pub(super) fn try_add(&self, more: u64, limit: u64) -> bool {
+        let before = self.0.fetch_add(more, Ordering::Relaxed);
+        let fits = before.saturating_add(more) <= limit;
+        if !fits {
+            self.sub(more);
+        }
+        fits
+    }
+
+    /// Adds `more`.
+    pub(super) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Takes `less` away.
+    pub(super) fn sub(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    /// How much it is.
+    pub(super) fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What all threads share.
+pub(super) struct Shared {
+    pub(super) settings: Settings,
+    pub(super) cache: Arc<Cache>,
+    /// Port, as clients see it.
+    pub(super) port: u16,
+    pub(super) begun: Instant,
+    pub(super) connected: AtomicUsize,
+    /// Bytes of connections.
+    pub(super) memory: Gauge,
+    /// Bytes that are leased.
+    pub(super) leased: Gauge,
+    /// Connections there were.
+    pub(super) numbers: AtomicU64,
+    /// A number of this process: when it began.
+    pub(super) run: u64,
+}
+
+impl Shared {
+    /// Nobody is connected.
+    pub(super) fn new(settings: Settings, cache: Arc<Cache>, port: u16) -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            settings,
+            cache,
+            port,
+            begun: Instant::now(),
+            connected: AtomicUsize::new(0),
+            memory: Gauge::default(),
+            leased: Gauge::default(),
+            numbers: AtomicU64::new(0),
+            run: since.as_nanos() as u64,
+        }
+    }
+}
+
+macro_rules! tally {
+    ($($name:ident),+ $(,)?) => {
+        /// What a thread counted since it last said so: shared counts are touched once a turn.
+        #[derive(Debug, Default)]
+        pub(super) struct Tally {
+            $(pub(super) $name: u64,)+
+        }
+
+        impl Tally {
+            /// Says it.
+            pub(super) fn settle(&mut self, counters: &Counters) {
+                $(if self.$name > 0 {
+                    counters.$name.add(std::mem::take(&mut self.$name));
+                })+
+            }
+        }
+    };
+}
+
+tally! {
+    lookups, l1_hits, l2_hits, misses, l2_failures, stores, refused_stores, removals, bytes_out, bytes_in,
+    commands, command_errors, leases, leases_refused, leases_expired, protocol_errors,
+    connections_opened, connections_closed, connections_refused, connections_timed_out,
+}
+
+/// What a thread has for itself, whichever connection it serves.
+pub(super) struct Desk {
+    pub(super) shared: Arc<Shared>,
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) tally: Tally,
+    pub(super) leases: Leases,
+    /// When this turn began.
+    pub(super) now: Instant,
+    /// Commands that wait for what is behind memory, and how long; in order, for all have the same patience.
+    pub(super) waits: VecDeque<(Instant, Ticket)>,
+    pub(super) wait_numbers: u64,
+    /// Lent to the connection that is served.
+    pub(super) inbox: Inbox,
+    pub(super) outboxes: Vec<Memory>,
+    /// Where bytes go that nobody wants.
+    pub(super) sink: Vec<u8>,
+}
+
+/// Bytes thrown away at a time.
+const SINK_BYTES: usize = 64 << 10;
+
+impl Desk {
+    /// An empty one.
+    pub(super) fn new(shared: Arc<Shared>, mailbox: Arc<Mailbox>) -> Self {
+        Self {
+            leases: Leases::new(Arc::clone(&shared)),
+            shared,
+            mailbox,
+            tally: Tally::default(),
+            now: Instant::now(),
+            waits: VecDeque::new(),
+            wait_numbers: 0,
+            inbox: Inbox::equipped(),
+            outboxes: Vec::new(),
+            sink: vec![0; SINK_BYTES],
+        }
+    }
+
+    /// A wait begins: its number.
+    pub(super) fn begin_wait(&mut self, slot: usize, connection: u64) -> Ticket {
+        self.wait_numbers += 1;
+        let ticket = Ticket { slot, connection, serial: self.wait_numbers };
+        self.waits.push_back((self.now + self.shared.cache.patience, ticket));
+        ticket
+    }
+}

@@ -1,0 +1,6 @@
+//! The front door over real sockets.
+
+mod client;
+mod differential;
+mod peer;
+mod server;

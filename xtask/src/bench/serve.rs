@@ -1,0 +1,156 @@
+//! `bench serve`: the cache server beside `redis-server`, driven by `redis-benchmark`, in turn; ours with
+//! spans beside ours without; and what an entry costs in memory besides its bytes.
+
+mod entry;
+mod server;
+
+use super::rate::median;
+use super::{FOLDER, Options, Page};
+use crate::process::{self, cargo, text_of};
+use server::{Kind, Server, Spent};
+
+const KIB: u64 = 1024;
+
+/// Values of one size: how many commands, of how many clients, on how many keys.
+struct Load {
+    bytes: u64,
+    commands: u64,
+    clients: u32,
+    keys: u32,
+}
+
+const LOADS: [Load; 3] = [
+    Load { bytes: 4 * KIB, commands: 300_000, clients: 50, keys: 10_000 },
+    Load { bytes: 256 * KIB, commands: 30_000, clients: 16, keys: 500 },
+    Load { bytes: 4096 * KIB, commands: 2_000, clients: 8, keys: 50 },
+];
+const COMMANDS: [&str; 2] = ["SET", "GET"];
+
+/// One run of the client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Run {
+    per_s: f64,
+    p99_ms: f64,
+    spent: Spent,
+    gib: f64,
+}
+
+const HEAD: &str = "\
+| command | KiB | server | commands/s | P99 ms | CPU s/GiB | of it user |
+|---|---:|---|---:|---:|---:|---:|
+";
+const RATIOS: &str = "\
+| ratio of medians | command | KiB | commands/s | P99 | CPU/GiB | user CPU/GiB |
+|---|---|---:|---:|---:|---:|---:|
+";
+
+/// Every size and command on every server, in turn.
+pub(super) fn measure(options: &Options) -> Result<Page, String> {
+    process::run(&mut cargo(&["build", "--release"]))?;
+    let version = text_of("redis-server", &["--version"])?;
+    let (mut rows, mut ratios) = (HEAD.to_owned(), RATIOS.to_owned());
+    let mut servers = Kind::ALL.map(Server::start).into_iter().collect::<Result<Vec<_>, _>>()?;
+    for load in &LOADS {
+        for command in COMMANDS {
+            let found = rounds(&mut servers, load, command, options.reps)?;
+            for (kind, runs) in Kind::ALL.iter().zip(&found) {
+                rows += &row(command, load, kind.name(), runs);
+            }
+            ratios += &ratio("ours / Redis", command, load, [&found[1], &found[0]]);
+            ratios += &ratio("with spans / without", command, load, [&found[2], &found[1]]);
+        }
+    }
+    drop(servers);
+    let method = format!(
+        "- {version}\n\nMedians of {} runs of `redis-benchmark` (one thread, no pipelining) on each server \
+         in turn; who goes first rotates. Servers and client share this machine. P99 is the client's. \
+         CPU is the server process' own (/proc), user and kernel mode, over the bytes of values moved. Redis \
+         runs without persistence; ours without tiers behind memory. With spans: `--enable-tracing` into a \
+         file, sampled as by default. An entry's cost is the growth of resident memory over {} entries with \
+         keys as LMCache makes them, less the bytes of keys and values.\n",
+        options.reps,
+        entry::COUNT,
+    );
+    Ok(Page { method, table: format!("{rows}\n{ratios}\n{}", entry::measure()?) })
+}
+
+/// Runs by server.
+fn rounds(servers: &mut [Server], load: &Load, command: &str, reps: usize) -> Result<Vec<Vec<Run>>, String> {
+    let mut found = vec![Vec::new(); servers.len()];
+    for rep in 0..reps {
+        eprintln!("measuring {command} of {} KiB, round {}", load.bytes / KIB, rep + 1);
+        for turn in 0..servers.len() {
+            let at = (rep + turn) % servers.len();
+            found[at].push(run(&mut servers[at], load, command)?);
+        }
+    }
+    Ok(found)
+}
+
+fn run(server: &mut Server, load: &Load, command: &str) -> Result<Run, String> {
+    let words = [
+        ("-p", server.port().to_string()),
+        ("-t", command.to_lowercase()),
+        ("-d", load.bytes.to_string()),
+        ("-n", load.commands.to_string()),
+        ("-c", load.clients.to_string()),
+        ("-r", load.keys.to_string()),
+    ];
+    let mut args: Vec<&str> = words.iter().flat_map(|(flag, value)| [*flag, value]).collect();
+    args.push("--csv");
+    let before = server.spent()?;
+    let told = text_of("redis-benchmark", &args)?;
+    let spent = server.spent()?.since(before);
+    let (per_s, p99_ms) = understood(&told).ok_or_else(|| format!("redis-benchmark said {told}"))?;
+    Ok(Run { per_s, p99_ms, spent, gib: (load.commands * load.bytes) as f64 / (1u64 << 30) as f64 })
+}
+
+/// Commands a second and P99 of the last line: name, rate, then mean, least, P50, P95, P99, most.
+fn understood(told: &str) -> Option<(f64, f64)> {
+    let fields: Vec<&str> = told.lines().last()?.split(',').map(|field| field.trim_matches('"')).collect();
+    Some((fields.get(1)?.parse().ok()?, fields.get(6)?.parse().ok()?))
+}
+
+fn medians(runs: &[Run]) -> [f64; 4] {
+    let of = |value: fn(&Run) -> f64| median(&runs.iter().map(value).collect::<Vec<_>>());
+    [
+        of(|run| run.per_s),
+        of(|run| run.p99_ms),
+        of(|run| run.spent.all() / run.gib),
+        of(|run| run.spent.user_s / run.gib),
+    ]
+}
+
+fn row(command: &str, load: &Load, server: &str, runs: &[Run]) -> String {
+    let [per_s, p99, cpu, user] = medians(runs);
+    let kib = load.bytes / KIB;
+    format!("| {command} | {kib} | {server} | {per_s:.0} | {p99:.3} | {cpu:.3} | {user:.3} |\n")
+}
+
+fn ratio(name: &str, command: &str, load: &Load, runs: [&[Run]; 2]) -> String {
+    let [above, below] = runs.map(medians);
+    let shares: String =
+        above.iter().zip(below).map(|(above, below)| format!(" {:.2} |", above / below)).collect();
+    format!("| {name} | {command} | {} |{shares}\n", load.bytes / KIB)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_is_understood() {
+        let told = "\"test\",\"rps\"\n\"SET\",\"96618.36\",\"0.3\",\"0.1\",\"0.3\",\"0.5\",\"0.671\",\"5.0\"";
+        assert_eq!(understood(told), Some((96618.36, 0.671)));
+        assert_eq!(understood("Could not connect"), None);
+    }
+
+    #[test]
+    fn ratios_are_of_medians() {
+        let run =
+            |per_s, user_s| Run { per_s, p99_ms: 1.0, spent: Spent { user_s, kernel_s: 1.0 }, gib: 2.0 };
+        let (ours, theirs) = ([run(300.0, 1.0), run(100.0, 1.0), run(200.0, 1.0)], [run(100.0, 3.0)]);
+        let line = ratio("a", "GET", &LOADS[0], [&ours, &theirs]);
+        assert_eq!(line, "| a | GET | 4 | 2.00 | 1.00 | 0.50 | 0.33 |\n");
+    }
+}
