@@ -3,6 +3,7 @@
 //!
 //! Needs the Python environment that `cargo xtask peers` makes; `WAVETANK_PYTHON` says where it is.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
 
 mod traceql;
 

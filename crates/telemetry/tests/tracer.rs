@@ -1,5 +1,6 @@
 //! The way of events to a file, and what happens when nobody takes spans.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
