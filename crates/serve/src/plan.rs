@@ -355,7 +355,9 @@ fn set_quotas(args: &Args, l1: &mut L1Plan, adapters: &mut [AdapterPlan]) -> Res
         let hint = "--eviction-policy isolated_lru goes by them";
         return Err(Error::usage("no tier goes by quotas").at(flag).hint(hint));
     }
-    tiers.into_iter().for_each(|tier| *tier = quotas.clone());
+    // One that was described with its own has those.
+    let unsaid = tiers.into_iter().filter(|tier| **tier == QuotaPlan::default());
+    unsaid.for_each(|tier| *tier = quotas.clone());
     Ok(())
 }
 

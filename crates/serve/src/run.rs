@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use wavetank_calls::{Keeping, Storage, StorageOptions};
 use wavetank_model::Result;
 use wavetank_telemetry::prometheus::Row;
 use wavetank_telemetry::{Bus, Tell, TraceStatus, Tracer};
+use wavetank_trace::recorder::Kept;
 
 use crate::cache::Cache;
 use crate::counters::Counters;
@@ -18,6 +20,7 @@ use crate::http::status::{Told, evicted};
 use crate::http::{Desk, Door, duration};
 use crate::phase::Phase;
 use crate::plan::Plan;
+use crate::recording::Tape;
 use crate::resp;
 
 /// Where a server is found.
@@ -60,10 +63,23 @@ pub struct Report {
     pub bytes_out: u64,
     /// Objects that left a tier to make room.
     pub evicted: u64,
+    /// What was recorded; absent if nothing was.
+    pub recorded: Option<Recorded>,
     /// Spans that arrived, and events and spans that did not; absent if none were exported.
     pub spans: Option<(u64, u64)>,
     /// What did not end as it should.
     pub warnings: Vec<String>,
+}
+
+/// What a recording came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its files in order.
+    pub files: Vec<PathBuf>,
+    /// Calls in them.
+    pub calls: u64,
+    /// Calls that are not.
+    pub lost: u64,
 }
 
 /// A server while it runs.
@@ -71,6 +87,7 @@ struct Running {
     cache: Arc<Cache>,
     desk: Arc<Desk>,
     tracer: Option<Arc<Tracer>>,
+    tape: Option<Tape>,
     resp: Arc<Mutex<Option<resp::Door>>>,
     http: Door,
 }
@@ -90,6 +107,7 @@ impl Running {
             Some(tracing) => tracing.plan(Arc::clone(tell))?.map(Tracer::start).transpose()?.map(Arc::new),
             None => None,
         };
+        let tape = plan.recording.as_ref().map(|to| Tape::start(to, &plan.storage)).transpose()?;
         let options = StorageOptions {
             prefetches_in_flight: plan.prefetches_in_flight,
             keeping: Keeping::All,
@@ -97,7 +115,7 @@ impl Running {
             ..StorageOptions::default()
         };
         let cache = Arc::new(Cache {
-            storage: Storage::open(&plan.storage, &options, None)?,
+            storage: Storage::open(&plan.storage, &options, tape.as_ref().map(Tape::journal))?,
             counters: Counters::default(),
             bus: tracer.as_ref().map_or_else(Bus::off, |tracer| tracer.bus()),
             patience: duration(plan.patience),
@@ -106,7 +124,7 @@ impl Running {
         let http = Door::open(Arc::clone(&desk))?;
         let resp = resp::Door::open(plan.settings(), Arc::clone(&cache))
             .map_err(|error| error.within(format!("--port {}", plan.resp.port())))?;
-        let running = Self { cache, desk, tracer, resp: Arc::new(Mutex::new(Some(resp))), http };
+        let running = Self { cache, desk, tracer, tape, resp: Arc::new(Mutex::new(Some(resp))), http };
         running.listen_to_parts();
         running.desk.phase.enter(Phase::Serving);
         Ok(running)
@@ -128,7 +146,7 @@ impl Running {
 
     /// Lets clients finish until `deadline`; what is behind memory stays.
     fn end(self, deadline: Instant) -> Result<Report> {
-        let Self { cache, desk, tracer, resp, http } = self;
+        let Self { cache, desk, tracer, tape, resp, http } = self;
         desk.phase.enter(Phase::Draining);
         desk.parts.clear();
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
@@ -145,6 +163,12 @@ impl Running {
         });
         if let Err(error) = close(cache, deadline) {
             report.warnings.push(error);
+        }
+        // Last, because the end of the storage layer is recorded too.
+        match tape.map(Tape::finish) {
+            None => {}
+            Some(Ok(kept)) => report.keep(kept),
+            Some(Err(error)) => report.warnings.push(format!("the recording is not whole: {error}")),
         }
         Ok(report)
     }
@@ -227,6 +251,14 @@ fn report(desk: &Desk) -> Report {
     }
 }
 
+impl Report {
+    fn keep(&mut self, kept: Kept) {
+        let lost = kept.lost();
+        self.warnings.extend(kept.failure.map(|why| format!("the recording ended early: {why}")));
+        self.recorded = Some(Recorded { files: kept.written.files, calls: kept.written.calls, lost });
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MIB: f64 = (1u64 << 20) as f64;
@@ -235,6 +267,10 @@ impl fmt::Display for Report {
         writeln!(f, "Objects asked for: {}, found: {}", self.lookups, self.hits)?;
         writeln!(f, "Written: {:.1} MiB, read: {:.1} MiB", mib(self.bytes_in), mib(self.bytes_out))?;
         writeln!(f, "Evicted: {}", self.evicted)?;
+        if let Some(Recorded { files, calls, lost }) = &self.recorded {
+            let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+            writeln!(f, "Recorded in {}: {calls} calls, {lost} lost", files.join(", "))?;
+        }
         if let Some((sent, lost)) = self.spans {
             writeln!(f, "Spans: {sent} sent, {lost} lost")?;
         }
