@@ -66,13 +66,12 @@ impl Session {
 
     /// Says that it began.
     pub(super) fn tell_opened(&mut self, bus: &Bus) {
-        let (id, peer, span) = (self.id, self.peer, &mut self.span);
-        bus.publish(|| {
-            let session: Arc<str> = format!("resp-{id}").into();
-            *span = Some(Arc::clone(&session));
-            let peer = peer.to_string().into();
-            CacheEvent { at: since_1970(), session, fact: CacheFact::ConnectionOpened { peer } }
-        });
+        if bus.is_on() {
+            let session: Arc<str> = format!("resp-{}", self.id).into();
+            let fact = CacheFact::ConnectionOpened { peer: self.peer.to_string().into() };
+            self.span = Some(Arc::clone(&session));
+            bus.publish(|| CacheEvent { at: since_1970(), session, fact });
+        }
     }
 
     /// When a command begins, where somebody listens.
@@ -90,7 +89,7 @@ impl Session {
     ) {
         let (Some(session), Some(started)) = (&self.span, started) else { return };
         let Told { keys, hits, bytes } = told;
-        bus.publish(|| CacheEvent {
+        bus.command(|| CacheEvent {
             at: since_1970(),
             session: Arc::clone(session),
             fact: CacheFact::CommandEnded { command, started, keys, hits, bytes, failed },

@@ -1,6 +1,10 @@
 //! The front door over real sockets.
 
+mod bounds;
 mod client;
 mod differential;
+mod malformed;
 mod peer;
+mod pipeline;
 mod server;
+mod values;
