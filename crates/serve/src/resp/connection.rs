@@ -248,6 +248,14 @@ impl Connection {
         if self.session.access != before {
             self.bound(desk);
         }
+        self.done();
+    }
+
+    /// The command is done with, unless it waits.
+    fn done(&mut self) {
+        if self.wait.is_some() {
+            return;
+        }
         if self.value_bytes == 0 {
             self.expecting = self.expecting.saturating_sub(1);
         }
@@ -316,6 +324,7 @@ impl Connection {
     pub(super) fn brought(&mut self, ticket: Ticket, place: usize, object: Option<std::sync::Arc<Object>>) {
         let Some(wait) = self.wait.as_mut().filter(|wait| wait.ticket == ticket) else { return };
         if let Some(found @ Found::Coming) = wait.found.get_mut(place) {
+            wait.brought += usize::from(object.is_some());
             *found = object.map_or(Found::Lost, Found::Brought);
             wait.coming -= 1;
         }
@@ -323,9 +332,11 @@ impl Connection {
 
     /// Replies to the command that waits if all is there, or it has waited long enough.
     pub(super) fn end_wait(&mut self, desk: &mut Desk, overdue: Option<Ticket>) {
-        let is_over = |wait: &mut Wait| wait.coming == 0 || overdue == Some(wait.ticket);
-        if let Some(wait) = self.wait.take_if(is_over) {
-            commands::finish(&mut self.call(desk), wait);
+        let is_overdue = |wait: &Wait| overdue == Some(wait.ticket);
+        if let Some(wait) = self.wait.take_if(|wait| wait.coming == 0 || is_overdue(wait)) {
+            let go_on = if is_overdue(&wait) { commands::finish } else { commands::resume };
+            go_on(&mut self.call(desk), wait);
+            self.done();
         }
     }
 

@@ -141,14 +141,17 @@ pub(super) enum Purpose {
     /// `GETRANGE`, from and to.
     Range(i64, i64),
     /// `SET` with `GET`: what is written after that.
-    Replace(Vec<u8>, Blank, SetManner),
+    Replace(Blank, SetManner),
 }
 
-/// A command that waits for objects from behind memory.
+/// A command that waits for objects from behind memory. Its arguments stay where they are.
 pub(super) struct Wait {
     pub(super) ticket: Ticket,
+    /// What became of each key; the first one is the first argument.
     pub(super) found: Vec<Found>,
     pub(super) coming: usize,
+    /// Those that came since they were last asked for.
+    pub(super) brought: usize,
     pub(super) purpose: Purpose,
     /// Its name, and when it began.
     pub(super) command: (&'static str, Option<Nanos>),

@@ -12,7 +12,7 @@ use crate::resp::session::{Found, Purpose, Told, Wait};
 pub(super) fn get(call: &mut Call<'_>) -> Outcome {
     match find(call, 1)? {
         Found::Coming => {
-            wait(call, vec![Found::Coming], 1, Purpose::Whole);
+            wait(call, vec![Found::Coming], Purpose::Whole);
         }
         found => give(call, &found),
     }
@@ -24,7 +24,7 @@ pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
     call.check_keys(1)?;
     let found = (1..call.args.len()).map(|index| find(call, index)).collect::<Result<Vec<_>, _>>()?;
     if found.iter().any(|found| matches!(found, Found::Coming)) {
-        wait(call, found, 1, Purpose::Each);
+        wait(call, found, Purpose::Each);
         return Ok(());
     }
     give_each(call, &found);
@@ -37,7 +37,7 @@ pub(super) fn getrange(call: &mut Call<'_>) -> Outcome {
     let (first, last) = (bound(2)?, bound(3)?);
     match find(call, 1)? {
         Found::Coming => {
-            wait(call, vec![Found::Coming], 1, Purpose::Range(first, last));
+            wait(call, vec![Found::Coming], Purpose::Range(first, last));
         }
         found => give_range(call, &found, (first, last)),
     }
@@ -56,33 +56,45 @@ pub(super) fn find(call: &mut Call<'_>, index: usize) -> Result<Found, super::Re
     Ok(found)
 }
 
-/// The connection waits for what is coming; the first of `found` is the argument `from`.
-pub(super) fn wait(call: &mut Call<'_>, found: Vec<Found>, from: usize, purpose: Purpose) {
+/// The connection waits for what is coming.
+pub(super) fn wait(call: &mut Call<'_>, found: Vec<Found>, purpose: Purpose) {
     let ticket = call.desk.begin_wait(call.session.slot, call.session.id);
-    let mut coming = 0;
-    for (place, _) in found.iter().enumerate().filter(|(_, found)| matches!(found, Found::Coming)) {
-        let mailbox = Arc::clone(&call.desk.mailbox);
+    let mut wait = Wait { ticket, found, coming: 0, brought: 0, purpose, command: call.command };
+    bring(call, &mut wait);
+    *call.wait = Some(wait);
+}
+
+/// Asks for what is coming.
+fn bring(call: &mut Call<'_>, wait: &mut Wait) {
+    wait.brought = 0;
+    for (place, _) in wait.found.iter().enumerate().filter(|(_, found)| matches!(found, Found::Coming)) {
+        let (mailbox, ticket) = (Arc::clone(&call.desk.mailbox), wait.ticket);
         let then = move |object| mailbox.post(Letter::Brought(ticket, place, object));
-        let name = call.args.bytes(from + place);
+        let name = call.args.bytes(1 + place);
         call.desk.shared.cache.storage.fetch(name, Box::new(then));
         // From here on the fetch keeps it.
         call.desk.leases.end(call.session.id, name);
-        coming += 1;
+        wait.coming += 1;
     }
-    *call.wait = Some(Wait { ticket, found, coming, purpose, command: call.command });
 }
 
-/// What a command waited for is there, or will not come: replies.
+/// What a command waited for has come or will not. Some may have been refused because too much was on its
+/// way: they are asked for again as long as others come.
+pub(crate) fn resume(call: &mut Call<'_>, mut wait: Wait) {
+    let is_lost = |found: &&mut Found| matches!(found, Found::Lost);
+    if wait.brought > 0 && wait.found.iter_mut().any(|found| is_lost(&found)) {
+        wait.found.iter_mut().filter(is_lost).for_each(|found| *found = Found::Coming);
+        bring(call, &mut wait);
+        *call.wait = Some(wait);
+    } else {
+        finish(call, wait);
+    }
+}
+
+/// Replies with what has come.
 pub(crate) fn finish(call: &mut Call<'_>, wait: Wait) {
     call.command = wait.command;
-    let found: Vec<Found> = wait
-        .found
-        .into_iter()
-        .map(|found| match found {
-            Found::Coming => Found::Lost,
-            other => other,
-        })
-        .collect();
+    let found = wait.found;
     let one = found.first().unwrap_or(&Found::Absent);
     let outcome = match wait.purpose {
         Purpose::Whole => {
@@ -97,9 +109,7 @@ pub(crate) fn finish(call: &mut Call<'_>, wait: Wait) {
             give_range(call, one, (first, last));
             Ok(())
         }
-        Purpose::Replace(name, blank, manner) => {
-            set::replace(call, one.object().cloned(), (&name, blank, manner))
-        }
+        Purpose::Replace(blank, manner) => set::replace(call, one.object().cloned(), (blank, manner)),
     };
     conclude(call, outcome);
 }
