@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::event::Event;
 use mio::net::TcpStream;
-use wavetank_calls::{Blank, Object};
+use wavetank_calls::Blank;
 
 use super::commands::{self, Args, Call, Refusal};
 use super::inbox::{INBOX_BYTES, Inbox, PEEKED_BYTES};
@@ -320,22 +320,31 @@ impl Connection {
         self.session.is_leaving = true;
     }
 
-    /// An object that a command waits for has come, or will not.
-    pub(super) fn brought(&mut self, ticket: Ticket, place: usize, object: Option<std::sync::Arc<Object>>) {
+    /// Something became of a key that a command waits for.
+    pub(super) fn brought(&mut self, desk: &mut Desk, (ticket, place): (Ticket, usize), what: Found) {
         let Some(wait) = self.wait.as_mut().filter(|wait| wait.ticket == ticket) else { return };
         if let Some(found @ Found::Coming) = wait.found.get_mut(place) {
-            wait.brought += usize::from(object.is_some());
-            *found = object.map_or(Found::Lost, Found::Brought);
+            *found = what;
             wait.coming -= 1;
+        }
+        if wait.coming == 0 {
+            self.go_on(desk, ticket, commands::resume);
         }
     }
 
-    /// Replies to the command that waits if all is there, or it has waited long enough.
-    pub(super) fn end_wait(&mut self, desk: &mut Desk, overdue: Option<Ticket>) {
-        let is_overdue = |wait: &Wait| overdue == Some(wait.ticket);
-        if let Some(wait) = self.wait.take_if(|wait| wait.coming == 0 || is_overdue(wait)) {
-            let go_on = if is_overdue(&wait) { commands::finish } else { commands::resume };
-            go_on(&mut self.call(desk), wait);
+    /// A command that waits asks again.
+    pub(super) fn retry(&mut self, desk: &mut Desk, ticket: Ticket) {
+        self.go_on(desk, ticket, commands::retry);
+    }
+
+    /// A command has waited long enough: what did not come is a miss.
+    pub(super) fn end_wait(&mut self, desk: &mut Desk, ticket: Ticket) {
+        self.go_on(desk, ticket, commands::finish);
+    }
+
+    fn go_on(&mut self, desk: &mut Desk, ticket: Ticket, how: fn(&mut Call<'_>, Wait)) {
+        if let Some(wait) = self.wait.take_if(|wait| wait.ticket == ticket) {
+            how(&mut self.call(desk), wait);
             self.done();
         }
     }

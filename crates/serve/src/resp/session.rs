@@ -116,6 +116,8 @@ pub(super) enum Found {
     Brought(Arc<Object>),
     /// It is on its way.
     Coming,
+    /// It is behind, and too much else was on its way.
+    Refused,
     /// It was behind, and did not come.
     Lost,
     /// It is nowhere.
@@ -127,7 +129,7 @@ impl Found {
     pub(super) fn object(&self) -> Option<&Arc<Object>> {
         match self {
             Self::Here(object) | Self::Brought(object) => Some(object),
-            Self::Coming | Self::Lost | Self::Absent => None,
+            Self::Coming | Self::Refused | Self::Lost | Self::Absent => None,
         }
     }
 }
@@ -150,8 +152,6 @@ pub(super) struct Wait {
     /// What became of each key; the first one is the first argument.
     pub(super) found: Vec<Found>,
     pub(super) coming: usize,
-    /// Those that came since they were last asked for.
-    pub(super) brought: usize,
     pub(super) purpose: Purpose,
     /// Its name, and when it began.
     pub(super) command: (&'static str, Option<Nanos>),

@@ -80,6 +80,22 @@ fn values_behind_memory_come_back_in_order() {
     assert_eq!((counters.misses.total(), counters.l2_failures.total()), (1, 0));
 }
 
+/// Memory takes only some at a time from behind; who comes too early asks again.
+/// Broken by: a miss because others are being served.
+#[test]
+fn many_clients_have_what_is_behind_memory() {
+    let slow = trouble(&[("spike", "1"), ("spike_ms", "3")]);
+    let server = filled(slow, PATIENT, settings());
+    let mut clients: Vec<Client> = (0..2 * COUNT).map(|_| server.client()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(&command(&["GET", &(number % COUNT).to_string()]));
+    }
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert!(client.reply().unwrap() == bulk(&value(number % COUNT)), "{number}");
+    }
+    assert_eq!(server.cache.counters.misses.total(), 0);
+}
+
 /// Broken by: a wait that has no end, one that holds up other clients, or one that is not counted.
 #[test]
 fn what_does_not_come_in_time_is_a_miss() {

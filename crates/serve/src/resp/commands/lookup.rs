@@ -59,35 +59,53 @@ pub(super) fn find(call: &mut Call<'_>, index: usize) -> Result<Found, super::Re
 /// The connection waits for what is coming.
 pub(super) fn wait(call: &mut Call<'_>, found: Vec<Found>, purpose: Purpose) {
     let ticket = call.desk.begin_wait(call.session.slot, call.session.id);
-    let mut wait = Wait { ticket, found, coming: 0, brought: 0, purpose, command: call.command };
-    bring(call, &mut wait);
+    let mut wait = Wait { ticket, found, coming: 0, purpose, command: call.command };
+    for place in 0..wait.found.len() {
+        if matches!(wait.found[place], Found::Coming) {
+            bring(call, &mut wait, place);
+        }
+    }
     *call.wait = Some(wait);
 }
 
-/// Asks for what is coming.
-fn bring(call: &mut Call<'_>, wait: &mut Wait) {
-    wait.brought = 0;
-    for (place, _) in wait.found.iter().enumerate().filter(|(_, found)| matches!(found, Found::Coming)) {
-        let (mailbox, ticket) = (Arc::clone(&call.desk.mailbox), wait.ticket);
-        let then = move |object| mailbox.post(Letter::Brought(ticket, place, object));
-        let name = call.args.bytes(1 + place);
-        call.desk.shared.cache.storage.fetch(name, Box::new(then));
-        // From here on the fetch keeps it.
-        call.desk.leases.end(call.session.id, name);
-        wait.coming += 1;
-    }
+fn bring(call: &mut Call<'_>, wait: &mut Wait, place: usize) {
+    let (mailbox, ticket) = (Arc::clone(&call.desk.mailbox), wait.ticket);
+    let then = move |object: Option<Arc<Object>>| {
+        // Who is told at once was not even put in the queue.
+        let otherwise = if mailbox.is_own() { Found::Refused } else { Found::Lost };
+        mailbox.post(Letter::Brought(ticket, place, object.map_or(otherwise, Found::Brought)));
+    };
+    let name = call.args.bytes(1 + place);
+    call.desk.shared.cache.storage.fetch(name, Box::new(then));
+    // From here on the fetch keeps it.
+    call.desk.leases.end(call.session.id, name);
+    wait.coming += 1;
 }
 
-/// What a command waited for has come or will not. Some may have been refused because too much was on its
-/// way: they are asked for again as long as others come.
-pub(crate) fn resume(call: &mut Call<'_>, mut wait: Wait) {
-    let is_lost = |found: &&mut Found| matches!(found, Found::Lost);
-    if wait.brought > 0 && wait.found.iter_mut().any(|found| is_lost(&found)) {
-        wait.found.iter_mut().filter(is_lost).for_each(|found| *found = Found::Coming);
-        bring(call, &mut wait);
+/// What a command waited for has come or will not. What was refused is asked for again in a while.
+pub(crate) fn resume(call: &mut Call<'_>, wait: Wait) {
+    if wait.found.iter().any(|found| matches!(found, Found::Refused)) {
+        call.desk.begin_retry(wait.ticket);
         *call.wait = Some(wait);
     } else {
         finish(call, wait);
+    }
+}
+
+/// Asks again for what was refused.
+pub(crate) fn retry(call: &mut Call<'_>, mut wait: Wait) {
+    for place in 0..wait.found.len() {
+        if matches!(wait.found[place], Found::Refused) {
+            // Somebody else may have brought it, or removed it.
+            wait.found[place] = find(call, 1 + place).unwrap_or(Found::Absent);
+            if matches!(wait.found[place], Found::Coming) {
+                bring(call, &mut wait, place);
+            }
+        }
+    }
+    match wait.coming {
+        0 => finish(call, wait),
+        _ => *call.wait = Some(wait),
     }
 }
 
@@ -163,7 +181,7 @@ fn count(call: &mut Call<'_>, found: &Found) -> u64 {
     match found {
         Found::Here(_) => tally.l1_hits += 1,
         Found::Brought(_) => tally.l2_hits += 1,
-        Found::Coming | Found::Lost => {
+        Found::Coming | Found::Refused | Found::Lost => {
             tally.l2_failures += 1;
             tally.misses += 1;
         }
