@@ -9,6 +9,7 @@
 mod adapter;
 mod busy;
 mod bytes;
+mod config;
 mod engine;
 mod fold;
 mod l1;

@@ -141,6 +141,34 @@ impl StorageCall {
         };
         keys.iter().chain(rows.iter().flat_map(|row| &row.keys)).copied()
     }
+
+    /// Gives every key and every layout of the call another number.
+    pub fn renumber(
+        &mut self,
+        mut key: impl FnMut(KeyId) -> KeyId,
+        mut layout: impl FnMut(LayoutId) -> LayoutId,
+    ) {
+        match self {
+            Self::ReserveWrite { keys, layout: of, .. } | Self::Found { keys, layout: of, .. } => {
+                keys.iter_mut().for_each(|one| *one = key(*one));
+                *of = layout(*of);
+            }
+            Self::FinishWrite { keys }
+            | Self::ReadEnter { keys }
+            | Self::ReadExit { keys }
+            | Self::FinishRead { keys, .. }
+            | Self::StoreCompleted { keys, .. }
+            | Self::PrefetchCompleted { keys, .. }
+            | Self::Removed { keys } => keys.iter_mut().for_each(|one| *one = key(*one)),
+            Self::SubmitPrefetch(prefetch) => {
+                for row in &mut prefetch.rows {
+                    row.keys.iter_mut().for_each(|one| *one = key(*one));
+                    row.layout = layout(row.layout);
+                }
+            }
+            Self::EvictionPass { .. } | Self::Gap { .. } => {}
+        }
+    }
 }
 
 /// Which keys a reservation may take.

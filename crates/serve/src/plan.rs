@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan as StoragePlan};
+use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan as StoragePlan, QuotaPlan};
 use wavetank_model::{Error, Nanos, Result};
 
 use crate::args::{Args, MetricNames};
@@ -142,6 +142,7 @@ impl Plan {
         let storage = storage(args)?;
         check_recording(&storage, recording.as_ref())?;
         let quotas = quotas(args, &storage)?;
+        let storage = with_quotas(storage, &quotas);
         let positive = |flag: &str, typed: Option<usize>, usual: usize| match typed.unwrap_or(usual) {
             count @ 1..=1_000_000 => Ok(count),
             other => Err(Error::usage(format!("must be from 1 to 1000000, not {other}")).at(flag.to_owned())),
@@ -286,6 +287,7 @@ fn l1(args: &Args) -> Result<L1Plan> {
         write_ttl: seconds("--l1-write-ttl-seconds", args.l1_write_ttl_seconds, 600.0)?,
         read_ttl: seconds("--l1-read-ttl-seconds", args.l1_read_ttl_seconds, 300.0)?,
         eviction: EvictionPlan::typed(policy, watermark, ratio, EVICTION)?,
+        quotas: QuotaPlan::default(),
     })
 }
 
@@ -322,6 +324,23 @@ fn quotas(args: &Args, storage: &StoragePlan) -> Result<Quotas> {
         return Err(Error::usage("no tier goes by quotas").at(flag).hint(hint));
     }
     Ok(quotas)
+}
+
+/// Every tier that goes by quotas goes by the same.
+fn with_quotas(mut storage: StoragePlan, quotas: &Quotas) -> StoragePlan {
+    let Quotas { by_salt, others } = quotas.clone();
+    let plan = QuotaPlan { default_bytes: others, by_salt };
+    let isolates = |eviction: &EvictionPlan| eviction.policy == ISOLATED;
+    if isolates(&storage.l1.eviction) {
+        storage.l1.quotas = plan.clone();
+    }
+    for adapter in &mut storage.adapters {
+        // One that was described with its own has those.
+        if adapter.eviction.as_ref().is_some_and(isolates) && adapter.quotas == QuotaPlan::default() {
+            adapter.quotas = plan.clone();
+        }
+    }
+    storage
 }
 
 fn limits(

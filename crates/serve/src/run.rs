@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use wavetank_calls::{Storage, StorageOptions};
+use wavetank_calls::{Keeping, Storage, StorageOptions};
 use wavetank_model::Result;
 use wavetank_telemetry::Bus;
 
@@ -50,8 +50,11 @@ pub struct Report {
 /// Serves until `stop` says so, or whoever would say so is gone. `ready` is told the addresses when clients
 /// are served.
 pub fn run(plan: &Plan, stop: &Receiver<()>, ready: impl FnOnce(&Addresses)) -> Result<Report> {
-    let options =
-        StorageOptions { prefetches_in_flight: plan.prefetches_in_flight, ..StorageOptions::default() };
+    let options = StorageOptions {
+        prefetches_in_flight: plan.prefetches_in_flight,
+        keeping: Keeping::All,
+        ..StorageOptions::default()
+    };
     let cache = Arc::new(Cache {
         storage: Storage::open(&plan.storage, &options, None)?,
         counters: Counters::default(),

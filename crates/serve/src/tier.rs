@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wavetank_calls::{AdapterPlan, EvictionPlan, Medium};
+use wavetank_calls::{AdapterPlan, EvictionPlan, Medium, QuotaPlan};
 use wavetank_model::{Error, Result};
 use wavetank_store::backend::Location;
 use wavetank_store::backends;
@@ -34,6 +34,7 @@ pub(crate) fn parse(word: &str, eviction: &EvictionPlan) -> Result<AdapterPlan> 
         capacity_bytes: capacity,
         bytes_per_second: None,
         eviction: capacity.map(|_| eviction.clone()),
+        quotas: QuotaPlan::default(),
     })
 }
 

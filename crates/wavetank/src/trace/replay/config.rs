@@ -2,8 +2,7 @@
 //! replay, and compared with what a recording says of itself.
 
 use serde::Serialize;
-use serde_json::{Value, json};
-use wavetank_calls::{EvictionPlan, LoadPolicy, Plan, StorePolicy};
+use serde_json::Value;
 use wavetank_trace::calls::lct::{self, canonical_digest, differences};
 
 use super::plan::is_of_bench;
@@ -32,52 +31,6 @@ pub struct ConfigDifference {
     pub recorded: Option<Value>,
     /// What is replayed on; absent if it is not there.
     pub replayed: Option<Value>,
-}
-
-/// The configuration in full; `adapters` as they were typed.
-pub(super) fn config_of(plan: &Plan, adapters: &[Value]) -> Value {
-    let l1 = &plan.l1;
-    json!({
-        "l1_manager_config": {
-            "eviction": eviction(&l1.eviction),
-            "memory_config": {
-                "align_bytes": l1.align_bytes,
-                "size_in_bytes": l1.capacity_bytes,
-            },
-            "read_ttl_seconds": number(l1.read_ttl.as_seconds()),
-            "write_ttl_seconds": number(l1.write_ttl.as_seconds()),
-        },
-        "l2_adapter_config": { "adapters": adapters },
-        "prefetch_policy": match plan.load_policy {
-            LoadPolicy::Default => "default",
-            LoadPolicy::Retain => "retain",
-        },
-        "store_delay_ms": number(plan.store_delay.as_ms()),
-        "store_policy": match plan.store_policy {
-            StorePolicy::Default => "default",
-            StorePolicy::SkipL1 => "skip_l1",
-        },
-    })
-}
-
-fn eviction(plan: &EvictionPlan) -> Value {
-    let policy = match plan.policy.as_str() {
-        "lru" => "LRU",
-        "arc" => "ARC",
-        "isolated_lru" => "IsolatedLRU",
-        other => other,
-    };
-    json!({
-        "eviction_policy": policy,
-        "eviction_ratio": number(plan.eviction_ratio),
-        "trigger_watermark": number(plan.trigger_watermark),
-    })
-}
-
-/// Whole numbers without a point, as the reference writes seconds and bytes.
-fn number(value: f64) -> Value {
-    let is_whole = value.fract() == 0.0 && (0.0..1e15).contains(&value);
-    if is_whole { json!(value as u64) } else { json!(value) }
 }
 
 /// Fields of `ours` that are not as recorded; of what else is recorded nothing is known here.

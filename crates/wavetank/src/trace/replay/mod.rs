@@ -20,7 +20,6 @@ use wavetank_calls::{Manner, Mode, PlayReport, Tally};
 use wavetank_model::{Error, KeyTable, Nanos, Result};
 use wavetank_trace::CallSurvey;
 
-use self::config::config_of;
 use self::load::Loaded;
 use crate::bench::RecordedCalls;
 
@@ -194,7 +193,7 @@ pub fn replay_calls(args: &CallReplayArgs, outputs: CallOutputs<'_>) -> Result<C
     Ok(CallReplay {
         schema_version: SCHEMA_VERSION,
         recording: args.recording.clone(),
-        config: ConfigCheck::of(&loaded.header().config_json, &config_of(&plan.storage, &plan.l2_adapters)),
+        config: ConfigCheck::of(&loaded.header().config_json, &plan.storage.config(&plan.l2_adapters)),
         replayed: tally.calls,
         skipped: survey.unknown.count() + survey.damaged.count(),
         failed: operations.iter().map(|operation| operation.errors).sum(),

@@ -13,7 +13,6 @@ use wavetank_trace::calls::lct::{Header, Recording, Written};
 
 use super::CallReplayPlan;
 use super::bytes::make;
-use super::config::config_of;
 use super::load::Loaded;
 use super::operation::qualname;
 use crate::bench::{CallRecording, RecordedCalls};
@@ -84,7 +83,7 @@ pub(super) fn lost(recorded: &RecordedCalls) -> Option<String> {
 
 /// That of the recording, with what the calls are made on now: a replay happens at the recording's times.
 fn header(loaded: &Loaded, plan: &CallReplayPlan) -> Header {
-    let config = config_of(&plan.storage, &plan.l2_adapters).to_string();
+    let config = plan.storage.config(&plan.l2_adapters).to_string();
     let Header { mono_start_s, wall_start_s, .. } = *loaded.header();
     Header { mono_start_s, ..Header::storage(wall_start_s, config) }
 }

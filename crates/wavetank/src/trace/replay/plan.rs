@@ -8,7 +8,7 @@ use wavetank_calls::{AdapterPlan, EvictionPlan, Expect, L1Plan, Mode, Plan, Quot
 use wavetank_model::{Error, Nanos, Result};
 
 use super::args::{BackgroundWork, CallReplayArgs, StorageArgs};
-use super::config::{config_of, unlike};
+use super::config::unlike;
 use super::load::{Known, LONGEST};
 
 /// Everything a replay of calls depends on, besides the recording.
@@ -55,7 +55,7 @@ impl CallReplayPlan {
         let (storage, l2_adapters) = tiers(typed, config, known)?;
         let mode = typed.mode.unwrap_or_default();
         let scope = scope(args, known, mode)?;
-        let ours = config_of(&storage, &l2_adapters);
+        let ours = storage.config(&l2_adapters);
         let asked = Asked { typed, mode, scope: &scope };
         let (background, background_because) = choose(&asked, known, || changed(config, known, &ours))?;
         let tempo = match background {
@@ -232,7 +232,7 @@ fn changed(config: &Value, known: &Known, ours: &Value) -> Option<String> {
         return Some("the recording does not say what it was made on".to_owned());
     };
     let fields: Vec<String> =
-        unlike(&config_of(&plan, &adapters), ours).into_iter().map(|found| found.field).collect();
+        unlike(&plan.config(&adapters), ours).into_iter().map(|found| found.field).collect();
     (!fields.is_empty()).then(|| format!("not as recorded: {}", fields.join(", ")))
 }
 
