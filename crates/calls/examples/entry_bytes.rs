@@ -70,6 +70,27 @@ fn plan() -> Plan {
     }
 }
 
+/// Seconds this thread was on a core, where the kernel says so: the machine may have other work.
+fn on_core() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9
+}
+
+/// Millions a second of wall time and of time on a core.
+struct Rate(Instant, f64);
+
+impl Rate {
+    fn begin() -> Self {
+        Self(Instant::now(), on_core())
+    }
+
+    fn tell(&self, what: &str, count: usize) {
+        let (wall, core) = (self.0.elapsed().as_secs_f64(), on_core() - self.1);
+        let millions = count as f64 / 1e6;
+        println!("{what}: {:.2} M/s, {:.2} M per second on a core", millions / wall, millions / core);
+    }
+}
+
 /// Names of 24 bytes.
 fn name(number: usize) -> [u8; 24] {
     let mut name = *b"entry:000000000000000000";
@@ -92,26 +113,25 @@ fn main() {
     let (entries, bytes) = (arguments.next().unwrap_or(100_000), arguments.next().unwrap_or(4096));
     let storage = Storage::open(&plan(), &StorageOptions::default(), None).unwrap();
     let before = LIVE.load(Ordering::Relaxed);
-    let begun = Instant::now();
+    let first = Rate::begin();
     (0..entries).for_each(|number| set(&storage, number, bytes));
-    let filled = begun.elapsed().as_secs_f64();
+    first.tell("written for the first time", entries);
     let live = LIVE.load(Ordering::Relaxed) - before;
     let own = live as f64 / entries as f64 - (24 + bytes) as f64;
     println!("{entries} entries of {bytes} bytes: {own:.1} bytes each besides name and value");
-    println!("written for the first time: {:.2} M/s", entries as f64 / filled / 1e6);
     let rounds = 2_000_000;
-    let begun = Instant::now();
+    let reading = Rate::begin();
     let mut random = 1usize;
     for _ in 0..rounds {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let Got::Here(object) = storage.get(&name((random >> 33) % entries)) else { panic!("it is there") };
         black_box(object[0]);
     }
-    println!("read: {:.2} M/s", rounds as f64 / begun.elapsed().as_secs_f64() / 1e6);
-    let begun = Instant::now();
+    reading.tell("read", rounds);
+    let writing = Rate::begin();
     for _ in 0..rounds {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         set(&storage, (random >> 33) % entries, bytes);
     }
-    println!("written again: {:.2} M/s", rounds as f64 / begun.elapsed().as_secs_f64() / 1e6);
+    writing.tell("written again", rounds);
 }

@@ -358,3 +358,53 @@ fn what_breaks_down_in_the_background_is_a_failure() {
     assert_eq!(read(&storage, b"a").unwrap(), b"bytes", "loads go on");
     storage.close().unwrap();
 }
+
+/// Broken by: copies and loads of what was removed or written again that are taken for what is there now.
+#[test]
+fn what_is_under_way_never_wins_over_what_was_written_since() {
+    let slow = AdapterPlan { bytes_per_second: Some(200_000.0), ..adapter(Medium::Mock, 100) };
+    let storage = Storage::open(&plan(64, vec![slow]), &options(), None).unwrap();
+    for name in [b"a", b"b", b"c"] {
+        put(&storage, name, &[1; 4096]);
+    }
+    // 20 ms each: nothing has arrived yet.
+    put(&storage, b"a", &[2; 100]);
+    storage.remove(b"b");
+    storage.settle();
+    assert_eq!(storage.used().1[0], 100 + 4096);
+    empty_memory(&storage);
+    // A load of the old value is under way when it is removed, or written again.
+    let (sender, got) = channel();
+    let then = |sender: std::sync::mpsc::Sender<Option<usize>>| {
+        move |object: Option<Arc<Object>>| sender.send(object.map(|object| object.len())).unwrap()
+    };
+    storage.fetch(b"a", Box::new(then(sender.clone())));
+    storage.fetch(b"c", Box::new(then(sender)));
+    storage.remove(b"a");
+    put(&storage, b"c", &[3; 7]);
+    assert_eq!((got.recv().unwrap(), got.recv().unwrap()), (None, None));
+    storage.settle();
+    assert_eq!((read(&storage, b"a"), read(&storage, b"b")), (None, None));
+    assert_eq!(read(&storage, b"c").unwrap(), [3; 7]);
+    empty_memory(&storage);
+    assert_eq!((read(&storage, b"c").unwrap(), storage.used().1[0]), (vec![3; 7], 7));
+    storage.remove(b"c");
+    storage.settle();
+    assert_eq!((storage.len(), storage.used()), (0, (0, vec![0])));
+}
+
+/// Broken by: taking the copy that ends next for the one that was never begun.
+#[test]
+fn a_copy_that_is_dropped_is_the_last_one() {
+    let slow = AdapterPlan { bytes_per_second: Some(200_000.0), ..adapter(Medium::Mock, 100) };
+    let tight = StorageOptions { under_way_bytes: Some(4096), ..options() };
+    let storage = Storage::open(&plan(64, vec![slow]), &tight, None).unwrap();
+    put(&storage, b"a", &[1; 4096]);
+    put(&storage, b"a", &[2; 4096]);
+    storage.settle();
+    let behind = storage.background().behind();
+    assert_eq!((behind.dropped, behind.copied, storage.used().1[0]), (1, 0, 0));
+    assert_eq!(read(&storage, b"a").unwrap(), [2; 4096]);
+    empty_memory(&storage);
+    assert_eq!((read(&storage, b"a"), storage.len()), (None, 0));
+}
