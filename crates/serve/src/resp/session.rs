@@ -116,6 +116,8 @@ pub(super) enum Found {
     Brought(Arc<Object>),
     /// It is on its way.
     Coming,
+    /// It is behind, and too much else was on its way.
+    Refused,
     /// It was behind, and did not come.
     Lost,
     /// It is nowhere.
@@ -127,7 +129,7 @@ impl Found {
     pub(super) fn object(&self) -> Option<&Arc<Object>> {
         match self {
             Self::Here(object) | Self::Brought(object) => Some(object),
-            Self::Coming | Self::Lost | Self::Absent => None,
+            Self::Coming | Self::Refused | Self::Lost | Self::Absent => None,
         }
     }
 }
@@ -141,12 +143,13 @@ pub(super) enum Purpose {
     /// `GETRANGE`, from and to.
     Range(i64, i64),
     /// `SET` with `GET`: what is written after that.
-    Replace(Vec<u8>, Blank, SetManner),
+    Replace(Blank, SetManner),
 }
 
-/// A command that waits for objects from behind memory.
+/// A command that waits for objects from behind memory. Its arguments stay where they are.
 pub(super) struct Wait {
     pub(super) ticket: Ticket,
+    /// What became of each key; the first one is the first argument.
     pub(super) found: Vec<Found>,
     pub(super) coming: usize,
     pub(super) purpose: Purpose,

@@ -1,5 +1,6 @@
 //! The front door over real sockets.
 
+mod behind;
 mod bounds;
 mod client;
 mod differential;
