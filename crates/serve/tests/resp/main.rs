@@ -8,4 +8,5 @@ mod malformed;
 mod peer;
 mod pipeline;
 mod server;
+mod spans;
 mod values;
