@@ -1,8 +1,10 @@
 //! What calls are made on, as recordings hold it (spec/storage-trace.md 1.10).
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::plan::{EvictionPlan, LoadPolicy, Plan, QuotaPlan, StorePolicy};
+use crate::plan::{AdapterPlan, EvictionPlan, LoadPolicy, Medium, Plan, QuotaPlan, StorePolicy, Wrapping};
+
+const GIB: f64 = (1u64 << 30) as f64;
 
 impl Plan {
     /// The configuration in full; `adapters` as they were typed.
@@ -36,6 +38,49 @@ impl Plan {
     }
 }
 
+impl AdapterPlan {
+    /// As [`AdapterPlan::typed`] reads it.
+    pub fn described(&self) -> Value {
+        let mut fields = Map::new();
+        let mut tell = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+        match &self.medium {
+            Medium::Mock => tell("type", "mock".into()),
+            Medium::Backend { name, location, options, wrappers } => {
+                tell("type", name.as_str().into());
+                tell("location", location.as_str().into());
+                if !options.is_empty() {
+                    tell("options", json!(options));
+                }
+                if !wrappers.is_empty() {
+                    tell("wrappers", wrappers.iter().map(wrapping).collect());
+                }
+            }
+        }
+        if let Some(bytes) = self.capacity_bytes {
+            tell("max_size_gb", number(bytes as f64 / GIB));
+        }
+        if let Some(rate) = self.bytes_per_second {
+            tell("mock_bandwidth_gb", number(rate / GIB));
+        }
+        if let Some(plan) = &self.eviction {
+            tell("eviction", eviction(plan));
+        }
+        if self.quotas != QuotaPlan::default() {
+            let gib = |bytes: u64| number(bytes as f64 / GIB);
+            let by_salt: Map<String, Value> =
+                self.quotas.by_salt.iter().map(|(salt, bytes)| (salt.clone(), gib(*bytes))).collect();
+            tell("quotas", json!({ "default_gb": self.quotas.default_bytes.map(gib), "by_salt": by_salt }));
+        }
+        Value::Object(fields)
+    }
+}
+
+fn wrapping(wrapping: &Wrapping) -> Value {
+    let options = wrapping.options.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+    let kind = [("type".to_owned(), wrapping.name.as_str().into())];
+    Value::Object(kind.into_iter().chain(options).collect())
+}
+
 fn eviction(plan: &EvictionPlan) -> Value {
     let policy = match plan.policy.as_str() {
         "lru" => "LRU",
@@ -54,4 +99,24 @@ fn eviction(plan: &EvictionPlan) -> Value {
 fn number(value: f64) -> Value {
     let is_whole = value.fract() == 0.0 && (0.0..1e15).contains(&value);
     if is_whole { json!(value as u64) } else { json!(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: a field that is not told, or is told in another unit.
+    #[test]
+    fn a_description_is_read_as_what_it_describes() {
+        for text in [
+            r#"{"type": "mock", "max_size_gb": 0.3, "mock_bandwidth_gb": 2.5}"#,
+            r#"{"type": "fs", "base_path": "/a", "eviction": {"eviction_policy": "IsolatedLRU"},
+                "quotas": {"default_gb": 0.001, "by_salt": {"a": 2, "": 1}}}"#,
+            r#"{"type": "direct", "location": "/b", "options": {"durable": true}, "max_size_gb": 0.0001,
+                "wrappers": [{"type": "fault", "read_error": 0.5}, {"type": "verify"}]}"#,
+        ] {
+            let plan = AdapterPlan::typed(text).unwrap();
+            assert_eq!(AdapterPlan::typed(&plan.described().to_string()).unwrap(), plan, "{text}");
+        }
+    }
 }

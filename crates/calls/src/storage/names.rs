@@ -69,6 +69,7 @@ impl Names {
     }
 
     /// Numbers there are, in use or not.
+    #[cfg(test)]
     pub(super) fn numbers(&self) -> usize {
         self.names.len()
     }

@@ -318,7 +318,7 @@ impl State {
     /// Numbers that nothing is known under can be given to other names.
     fn free_numbers(&mut self) {
         while let Some(key) = self.idle.pop() {
-            if self.names.of(key).is_some() && !self.is_known(key) {
+            if !self.is_known(key) {
                 self.free_number(key);
             }
         }
@@ -330,9 +330,10 @@ impl State {
     }
 
     pub(super) fn free_number(&mut self, key: KeyId) {
-        self.deadlines.remove(key);
-        self.tenants.forget(self.engine.tenant_of(key));
-        drop(self.names.free(key));
+        if self.names.free(key).is_some() {
+            self.deadlines.remove(key);
+            self.tenants.forget(self.engine.tenant_of(key));
+        }
     }
 
     /// Takes an object out of every tier, and says so; whether there was one.
