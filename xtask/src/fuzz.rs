@@ -1,5 +1,5 @@
-//! `fuzz`: readers of what comes from outside meet bytes they never saw. Without `--guided` samples are changed
-//! at random, with it by libFuzzer, which keeps what reaches new code and needs a C++ compiler.
+//! `fuzz`: readers of what comes from outside meet bytes they never saw. Without `--guided` samples are
+//! changed at random, with it by libFuzzer, which keeps what reaches new code and needs a C++ compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! The front door over real sockets.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
 
 mod behind;
 mod bounds;

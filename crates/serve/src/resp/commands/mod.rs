@@ -125,7 +125,7 @@ pub(super) fn find(name: &[u8], last: usize) -> Option<usize> {
 pub(super) fn is_value(args: &Args<'_>, last: usize) -> bool {
     match find(args.bytes(0), last).map(|row| ALL[row].name) {
         Some("SET") => args.len() == 2,
-        Some("MSET") => args.len() >= 2 && args.len() % 2 == 0,
+        Some("MSET") => args.len() >= 2 && args.len().is_multiple_of(2),
         _ => false,
     }
 }
