@@ -1,5 +1,5 @@
-//! `fuzz`: the reader of recordings meets bytes it never saw. Without `--guided` samples are changed at
-//! random, with it by libFuzzer, which keeps what reaches new code and needs a C++ compiler.
+//! `fuzz`: readers of what comes from outside meet bytes they never saw. Without `--guided` samples are
+//! changed at random, with it by libFuzzer, which keeps what reaches new code and needs a C++ compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,21 @@ use std::process::Command;
 use crate::Failure;
 use crate::process::{self, cargo, target_dir, text_of};
 
-/// Recordings of the reference, where they lie beside the checkout.
-const SAMPLES: &str = "../shared/data/lct";
-/// What `ci` spends on it.
+/// What is fuzzed.
+struct Target {
+    name: &'static str,
+    /// Whose example changes bytes at random.
+    package: &'static str,
+    /// Files of others, where they lie beside the checkout, and what they are called.
+    samples: Option<(&'static str, &'static str)>,
+}
+
+/// Every target: recordings of storage calls, and commands of Redis clients.
+const ALL: [Target; 2] = [
+    Target { name: "lct", package: "wavetank-trace", samples: Some(("../shared/data/lct", ".lct")) },
+    Target { name: "resp", package: "wavetank-serve", samples: None },
+];
+/// What `ci` spends on each.
 const SHORT_SECONDS: u64 = 15;
 /// What libFuzzer needs to see where an input goes.
 const INSTRUMENTED: &str = "\
@@ -27,6 +39,8 @@ const RULES: [&str; 5] =
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
+    /// All of them when absent.
+    target: Option<String>,
     minutes: u64,
     seed: u64,
     engine: Engine,
@@ -40,7 +54,7 @@ enum Engine {
 
 impl Options {
     fn of(args: &[String]) -> Result<Self, Failure> {
-        let mut options = Self { minutes: 10, seed: 1, engine: Engine::Random };
+        let mut options = Self { target: None, minutes: 10, seed: 1, engine: Engine::Random };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut number = || {
@@ -51,6 +65,9 @@ impl Options {
                 "--minutes" => options.minutes = number()?,
                 "--seed" => options.seed = number()?,
                 "--guided" => options.engine = Engine::Guided,
+                name if ALL.iter().any(|target| target.name == name) => {
+                    options.target = Some(name.to_owned())
+                }
                 _ => return Err(Failure::Usage(format!("unexpected argument `{arg}`"))),
             }
         }
@@ -60,38 +77,42 @@ impl Options {
 
 /// The chore.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
-    let Options { minutes, seed, engine } = Options::of(args)?;
+    let Options { target, minutes, seed, engine } = Options::of(args)?;
     let fuzzer = match engine {
         Engine::Random => random,
         Engine::Guided => guided,
     };
-    Ok(fuzzer(minutes * 60, seed)?)
+    let is_wanted = |it: &&Target| target.as_ref().is_none_or(|name| it.name == name);
+    ALL.iter().filter(is_wanted).try_for_each(|it| Ok(fuzzer(it, minutes * 60, seed)?))
 }
 
 /// The step of `ci`.
 pub(crate) fn short() -> Result<(), String> {
-    random(SHORT_SECONDS, 1)
+    ALL.iter().try_for_each(|target| random(target, SHORT_SECONDS, 1))
 }
 
-fn random(seconds: u64, seed: u64) -> Result<(), String> {
-    let folder = made("fuzz")?;
-    let program = ["run", "--profile", "test", "-p", "wavetank-trace", "--example", "fuzz_lct", "--"];
-    let mut command = cargo(&program);
-    command.arg(seconds.to_string()).arg(seed.to_string()).arg(folder).args(samples());
+fn random(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
+    let folder = made(&format!("fuzz/{}", target.name))?;
+    let example = format!("fuzz_{}", target.name);
+    let mut command = cargo(&["run", "--profile", "test", "-p", target.package, "--example", &example, "--"]);
+    command.arg(seconds.to_string()).arg(seed.to_string()).arg(folder).args(samples(target));
     process::run(&mut command)
 }
 
-fn guided(seconds: u64, seed: u64) -> Result<(), String> {
+fn guided(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
     // What went different ways there is where this begins.
-    random(SHORT_SECONDS, seed)?;
-    let (folder, corpus) = (made("fuzz")?, made("fuzz/corpus")?);
+    random(target, SHORT_SECONDS, seed)?;
+    let folder = made(&format!("fuzz/{}", target.name))?;
+    let corpus = made(&format!("fuzz/{}/corpus", target.name))?;
     let host = text_of("rustc", &["-vV"])?;
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc names no host")?;
     // For a named target, programs that run while building are not instrumented.
     let mut build = cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", host]);
-    process::run(build.arg("--target-dir").arg(target_dir().join("fuzz")).env("RUSTFLAGS", INSTRUMENTED))?;
-    let mut fuzzer = Command::new(target_dir().join("fuzz").join(host).join("release/lct"));
-    fuzzer.arg(corpus).args(Path::new(SAMPLES).exists().then_some(SAMPLES)).args(RULES);
+    build.args(["--bin", target.name]).arg("--target-dir").arg(target_dir().join("fuzz"));
+    process::run(build.env("RUSTFLAGS", INSTRUMENTED))?;
+    let mut fuzzer = Command::new(target_dir().join("fuzz").join(host).join("release").join(target.name));
+    let given = target.samples.map(|(folder, _)| folder).filter(|folder| Path::new(folder).exists());
+    fuzzer.arg(corpus).args(given).args(RULES);
     fuzzer.arg(format!("-max_total_time={seconds}")).arg(format!("-seed={seed}"));
     process::run(fuzzer.arg(format!("-artifact_prefix={}/", folder.display())))
 }
@@ -103,10 +124,11 @@ fn made(name: &str) -> Result<PathBuf, String> {
 }
 
 /// Sorted, so that a seed means the same run.
-fn samples() -> Vec<PathBuf> {
-    let entries = fs::read_dir(SAMPLES).into_iter().flatten().flatten();
+fn samples(target: &Target) -> Vec<PathBuf> {
+    let Some((folder, ending)) = target.samples else { return Vec::new() };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut samples: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    samples.retain(|path| path.to_string_lossy().contains(".lct"));
+    samples.retain(|path| path.to_string_lossy().contains(ending));
     samples.sort();
     samples
 }
@@ -119,10 +141,12 @@ mod tests {
     fn options_are_read() {
         let options =
             |line: &str| Options::of(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).ok();
-        assert_eq!(options(""), Some(Options { minutes: 10, seed: 1, engine: Engine::Random }));
+        let usual = || Options { target: None, minutes: 10, seed: 1, engine: Engine::Random };
+        assert_eq!(options(""), Some(usual()));
+        let target = Some("resp".to_owned());
         assert_eq!(
-            options("--guided --minutes 3 --seed 9"),
-            Some(Options { minutes: 3, seed: 9, engine: Engine::Guided })
+            options("resp --guided --minutes 3 --seed 9"),
+            Some(Options { target, minutes: 3, seed: 9, engine: Engine::Guided })
         );
         assert_eq!((options("--minutes"), options("--minutes x"), options("now")), (None, None, None));
     }

@@ -50,7 +50,7 @@ const COMMANDS: &[Chore] = &[
     Chore { name: "bench", about: "bench NAME [--reps N] [--peer] [--record]: measure", run: bench::run },
     Chore {
         name: "fuzz",
-        about: "fuzz [--minutes N] [--seed N] [--guided]: broken recordings for their reader",
+        about: "fuzz [lct|resp] [--minutes N] [--seed N] [--guided]: broken input for its readers",
         run: fuzz::run,
     },
     Chore {

@@ -25,8 +25,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let threads = number(2, settings.threads as u64)? as usize;
     let eviction = EvictionPlan { policy: "lru".to_owned(), trigger_watermark: 0.8, eviction_ratio: 0.2 };
     let hour = Nanos(3_600_000_000_000);
-    let l1 =
-        L1Plan { capacity_bytes: Some(bytes), align_bytes: 1, write_ttl: hour, read_ttl: hour, eviction };
+    let l1 = L1Plan {
+        capacity_bytes: Some(bytes),
+        align_bytes: 1,
+        write_ttl: hour,
+        read_ttl: hour,
+        eviction,
+        quotas: QuotaPlan::default(),
+    };
     let plan = Plan {
         l1,
         adapters: Vec::new(),

@@ -13,6 +13,7 @@ use super::commands::{self, Args, Call, Refusal};
 use super::inbox::{INBOX_BYTES, Inbox, PEEKED_BYTES};
 use super::mailbox::Ticket;
 use super::outbox::{Flushed, Outbox};
+use super::pace::Pace;
 use super::parse::{Limits, Parser, Step};
 use super::reply::Reply;
 use super::session::{Access, Found, Session, Told, Wait};
@@ -22,8 +23,6 @@ use super::shared::Desk;
 const READS_PER_TURN: usize = 16;
 /// Commands after a large value during which another one is expected.
 const EXPECTING: u8 = 16;
-/// A client that moves so much is not slow.
-const MOVED_BYTES: u64 = 64 << 10;
 /// How long a client that was told to go may go on sending: what it is told would be lost if it were cut off
 /// at once.
 const LINGER: Duration = Duration::from_secs(1);
@@ -90,14 +89,6 @@ pub(super) struct Connection {
     pace: Pace,
 }
 
-/// How fast a client moves bytes.
-struct Pace {
-    active: Instant,
-    /// Since when something is under way, and bytes moved since.
-    since: Option<Instant>,
-    moved: u64,
-}
-
 impl Connection {
     /// A client that has just connected.
     pub(super) fn new(socket: TcpStream, session: Session, desk: &Desk) -> Self {
@@ -119,7 +110,7 @@ impl Connection {
             is_ended: false,
             lingers: None,
             expecting: 0,
-            pace: Pace { active: desk.now, since: None, moved: 0 },
+            pace: Pace::new(desk.now),
         };
         connection.bound(desk);
         connection
@@ -380,7 +371,7 @@ impl Connection {
         match got {
             Ok(0) => self.is_ended = true,
             Ok(got) => {
-                self.pace.moved += got as u64;
+                self.pace.moved(got as u64);
                 // Less than asked for is all there is; the next of it is told again.
                 self.is_readable = got == asked || self.is_hung_up;
             }
@@ -418,7 +409,7 @@ impl Connection {
             return Ok(if before == 0 { Flushed::All } else { Flushed::Some });
         }
         let flushed = self.outbox.flush(&mut self.socket)?;
-        self.pace.moved += before - self.outbox.bytes();
+        self.pace.moved(before - self.outbox.bytes());
         self.is_writable = flushed == Flushed::All;
         Ok(flushed)
     }
@@ -461,11 +452,7 @@ impl Connection {
             self.outbox.give_back(&mut desk.outboxes);
         }
         let is_busy = self.outbox.bytes() > 0 || !self.inbox.is_empty();
-        self.pace.active = desk.now;
-        if is_busy != self.pace.since.is_some() {
-            self.pace.since = is_busy.then_some(desk.now);
-            self.pace.moved = 0;
-        }
+        self.pace.turn(is_busy, desk.now);
         let own =
             if self.inbox.size() > INBOX_BYTES { self.inbox.size() as u64 - INBOX_BYTES as u64 } else { 0 };
         self.charge(desk, own + self.value_bytes + self.outbox.bytes());
@@ -481,19 +468,10 @@ impl Connection {
 
     /// Whether it is too slow, or too quiet.
     pub(super) fn is_overdue(&mut self, desk: &Desk) -> bool {
-        let (now, settings) = (desk.now, &desk.shared.settings);
-        if let Some(until) = self.lingers {
-            return until <= now;
+        match self.lingers {
+            Some(until) => until <= desk.now,
+            None => self.wait.is_none() && self.pace.is_overdue(desk.now, &desk.shared.settings),
         }
-        if self.wait.is_some() {
-            return false;
-        }
-        if self.pace.since.is_some() && self.pace.moved >= MOVED_BYTES {
-            self.pace.since = Some(now);
-            self.pace.moved = 0;
-        }
-        let is_slow = self.pace.since.is_some_and(|since| now - since >= settings.slow_timeout);
-        is_slow || settings.idle_timeout.is_some_and(|timeout| now - self.pace.active >= timeout)
     }
 
     /// Whether it was told to go.

@@ -8,6 +8,7 @@ mod inbox;
 mod leases;
 mod mailbox;
 mod outbox;
+mod pace;
 mod parse;
 mod reactor;
 mod reply;

@@ -98,13 +98,18 @@ impl Reactor {
             letters.drain(..).for_each(|letter| self.read(letter));
             std::mem::take(&mut self.again).into_iter().for_each(|slot| self.turn(slot));
             self.look();
+            // Who has a reply finds it counted.
+            self.settle();
             self.send();
-            let desk = &mut self.desk;
-            desk.tally.settle(&desk.shared.cache.counters);
+            self.settle();
             if self.deadline.is_some() && self.vacant.len() == self.connections.len() {
                 return;
             }
         }
+    }
+
+    fn settle(&mut self) {
+        self.desk.tally.settle(&self.desk.shared.cache.counters);
     }
 
     fn connection(&mut self, slot: usize) -> Option<&mut Connection> {

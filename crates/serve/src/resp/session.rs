@@ -35,8 +35,19 @@ pub(super) struct Session {
     pub(super) row: usize,
     /// No more commands are taken.
     pub(super) is_leaving: bool,
-    /// Its name in spans, where somebody listens.
+    /// Its name in spans, where somebody listens, and what its commands came to: not all have spans.
     span: Option<Arc<str>>,
+    counted: Counted,
+}
+
+/// Commands of a connection, and those that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    commands: u64,
+    failed: u64,
+    keys: u64,
+    hits: u64,
+    bytes: u64,
 }
 
 /// A command's part in a span.
@@ -61,6 +72,7 @@ impl Session {
             row: 0,
             is_leaving: false,
             span: None,
+            counted: Counted::default(),
         }
     }
 
@@ -81,7 +93,7 @@ impl Session {
 
     /// Says that a command was answered.
     pub(super) fn tell_command(
-        &self,
+        &mut self,
         bus: &Bus,
         (command, started): (&'static str, Option<Nanos>),
         told: Told,
@@ -89,6 +101,12 @@ impl Session {
     ) {
         let (Some(session), Some(started)) = (&self.span, started) else { return };
         let Told { keys, hits, bytes } = told;
+        let counted = &mut self.counted;
+        counted.commands += 1;
+        counted.failed += u64::from(failed);
+        counted.keys += u64::from(keys);
+        counted.hits += u64::from(hits);
+        counted.bytes += bytes;
         bus.command(|| CacheEvent {
             at: since_1970(),
             session: Arc::clone(session),
@@ -99,8 +117,11 @@ impl Session {
     /// Says that it ended.
     pub(super) fn tell_closed(&self, bus: &Bus) {
         let Some(session) = &self.span else { return };
-        let session = Arc::clone(session);
-        bus.publish(|| CacheEvent { at: since_1970(), session, fact: CacheFact::ConnectionClosed });
+        let Counted { commands, failed, keys, hits, bytes } = self.counted;
+        let counted = CacheFact::ConnectionCounted { commands, keys, hits, bytes, failed };
+        for fact in [counted, CacheFact::ConnectionClosed] {
+            bus.publish(|| CacheEvent { at: since_1970(), session: Arc::clone(session), fact });
+        }
     }
 }
 

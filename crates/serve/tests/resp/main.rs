@@ -1,4 +1,6 @@
 //! The front door over real sockets.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
 
 mod behind;
 mod bounds;
@@ -8,4 +10,5 @@ mod malformed;
 mod peer;
 mod pipeline;
 mod server;
+mod spans;
 mod values;

@@ -14,6 +14,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Starts one; none, said loudly, where it is not installed.
+    #[allow(clippy::print_stderr, reason = "what was not compared is said")]
     pub(crate) fn start(more: &[&str]) -> Option<Self> {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();

@@ -27,6 +27,11 @@ pub(crate) fn settings() -> Settings {
 
 /// Memory of `bytes` with tiers behind it.
 pub(crate) fn cache(bytes: u64, adapters: Vec<AdapterPlan>, patience: Duration) -> Arc<Cache> {
+    let (counters, bus) = (Counters::default(), Bus::off());
+    Arc::new(Cache { storage: storage(bytes, adapters), counters, bus, patience })
+}
+
+pub(crate) fn storage(bytes: u64, adapters: Vec<AdapterPlan>) -> Storage {
     let eviction = EvictionPlan { policy: "lru".to_owned(), trigger_watermark: 0.9, eviction_ratio: 0.2 };
     let hour = Nanos(3_600_000_000_000);
     let l1 = L1Plan {
@@ -44,8 +49,7 @@ pub(crate) fn cache(bytes: u64, adapters: Vec<AdapterPlan>, patience: Duration) 
         store_policy: StorePolicy::Default,
         load_policy: LoadPolicy::Retain,
     };
-    let storage = Storage::open(&plan, &StorageOptions::default(), None).unwrap();
-    Arc::new(Cache { storage, counters: Counters::default(), bus: Bus::off(), patience })
+    Storage::open(&plan, &StorageOptions::default(), None).unwrap()
 }
 
 impl Server {

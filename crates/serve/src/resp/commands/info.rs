@@ -65,7 +65,6 @@ fn clients(shared: &Shared, text: &mut String) {
     fields! { text,
         "connected_clients" => shared.connected.load(Ordering::Relaxed);
         "maxclients" => shared.settings.connections;
-        "blocked_clients" => 0;
     }
 }
 

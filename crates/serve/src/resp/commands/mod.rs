@@ -125,7 +125,7 @@ pub(super) fn find(name: &[u8], last: usize) -> Option<usize> {
 pub(super) fn is_value(args: &Args<'_>, last: usize) -> bool {
     match find(args.bytes(0), last).map(|row| ALL[row].name) {
         Some("SET") => args.len() == 2,
-        Some("MSET") => args.len() >= 2 && args.len() % 2 == 0,
+        Some("MSET") => args.len() >= 2 && args.len().is_multiple_of(2),
         _ => false,
     }
 }
@@ -221,12 +221,11 @@ impl Call<'_> {
 pub(super) fn run(call: &mut Call<'_>, refusal: Option<Refusal>) {
     let row = find(call.args.bytes(0), call.session.row);
     call.session.row = row.unwrap_or(call.session.row);
-    let outcome = match row.map(|row| &ALL[row]) {
+    let row = row.map(|row| &ALL[row]);
+    call.command = (row.map_or("UNKNOWN", |row| row.name), call.session.started());
+    let outcome = match row {
         None => Err(unknown(&call.args)),
-        Some(row) => {
-            call.command = (row.name, call.session.started());
-            admitted(row, call, refusal).and_then(|()| (row.run)(call))
-        }
+        Some(row) => admitted(row, call, refusal).and_then(|()| (row.run)(call)),
     };
     conclude(call, outcome);
 }

@@ -60,7 +60,7 @@ pub(super) fn replace(
 
 /// `MSET key value [key value …]`.
 pub(super) fn mset(call: &mut Call<'_>) -> Outcome {
-    if call.args.len() % 2 == 0 {
+    if call.args.len().is_multiple_of(2) {
         return Err(wrong_count("mset"));
     }
     call.check_keys(2)?;
