@@ -293,7 +293,12 @@ fn typed(flags: Flags) -> Result<wavetank_serve::Args> {
         trace_sample_ratio: telling.trace_sample_ratio,
         command_sample_ratio: telling.command_sample_ratio,
         event_bus_queue_size: telling.event_bus_queue_size,
-        ..wavetank_serve::Args::default()
+        // These are checked with the flags that all verbs share, and the password is not typed.
+        trace_level: None,
+        trace_output: None,
+        trace_rotate_mb: None,
+        trace_cap_mb: None,
+        password: None,
     })
 }
 
