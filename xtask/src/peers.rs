@@ -43,6 +43,7 @@ const ENVIRONMENTS: &[Environment] = &[
             "opentelemetry-proto==1.45.2",
             "grpcio==1.85.1",
             "prometheus-client==0.26.0",
+            "trustme==1.2.1",
         ],
         program: "python",
         told_by: "WAVETANK_PYTHON",

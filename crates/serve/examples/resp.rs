@@ -4,7 +4,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wavetank_calls::{EvictionPlan, L1Plan, LoadPolicy, Plan, Storage, StorageOptions, StorePolicy};
+use wavetank_calls::{
+    EvictionPlan, L1Plan, LoadPolicy, Plan, QuotaPlan, Storage, StorageOptions, StorePolicy,
+};
 use wavetank_model::Nanos;
 use wavetank_serve::resp::{Door, Settings};
 use wavetank_serve::{Cache, Counters};

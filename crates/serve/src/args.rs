@@ -103,6 +103,8 @@ args! {
     client_timeout_seconds: f64,
     /// How long an HTTP connection may be silent between requests.
     idle_timeout_seconds: f64,
+    /// How long a Redis client may be silent between commands.
+    resp_idle_timeout_seconds: f64,
     /// How long clients have to finish when the server ends.
     drain_seconds: f64,
     /// Whether FLUSHALL is served.

@@ -48,9 +48,10 @@ pub(crate) fn check_salt(salt: &str) -> Result<()> {
 /// A chunk's hash as names have it: hexadecimal digits, in lower case, without `0x`.
 pub(crate) fn check_hash(text: &str) -> Result<String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    if digits.is_empty() || digits.len() > LONGEST_HASH || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+    let is_length = (1..=LONGEST_HASH / 2).contains(&(digits.len() / 2)) && digits.len().is_multiple_of(2);
+    if !is_length || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         let shown: String = text.chars().take(80).collect();
-        return Err(Error::input(format!("\"{shown}\" is no hash of 1 to 128 hexadecimal digits")));
+        return Err(Error::input(format!("\"{shown}\" is no hash: 1 to 64 pairs of hexadecimal digits")));
     }
     Ok(digits.to_ascii_lowercase())
 }
@@ -108,6 +109,6 @@ mod tests {
         assert!(check_salt(&"é".repeat(128)).is_ok() && check_salt(&"a".repeat(129)).is_err());
         assert_eq!(check_hash("0xAB").unwrap(), "ab");
         assert!(check_hash("").is_err() && check_hash("0x").is_err() && check_hash("xyz").is_err());
-        assert!(check_hash(&"a".repeat(129)).is_err());
+        assert!(check_hash(&"a".repeat(130)).is_err() && check_hash("abc").is_err());
     }
 }

@@ -1,15 +1,18 @@
 //! From what was typed to what the server does. This is the only place that validates: what reaches
 //! [`run`](crate::run) is sound.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan as StoragePlan, QuotaPlan};
 use wavetank_model::{Error, Nanos, Result};
+use wavetank_telemetry::{Tell, TraceArgs, TracePlan};
 
 use crate::args::{Args, MetricNames};
+use crate::http::duration;
+use crate::resp::Settings;
 use crate::secret::Secret;
 use crate::{size, tier};
 
@@ -28,8 +31,6 @@ pub struct Plan {
     pub prefetches_in_flight: usize,
     /// How long a client waits for what is behind memory, before it is a miss.
     pub patience: Nanos,
-    /// What tenants may have.
-    pub quotas: Quotas,
     /// Tokens of a chunk.
     pub chunk_size: u64,
     /// How long a request may be silent before it is over.
@@ -57,19 +58,10 @@ pub struct Plan {
 /// Who may connect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Login {
-    /// As whom.
-    pub user: String,
+    /// As whom; whoever knows the password when absent.
+    pub user: Option<String>,
     /// With what.
     pub password: Secret,
-}
-
-/// What tenants may have, in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Quotas {
-    /// By cache salt.
-    pub by_salt: BTreeMap<String, u64>,
-    /// Any other; no limit when absent.
-    pub others: Option<u64>,
 }
 
 /// What clients hold that have only looked.
@@ -98,15 +90,35 @@ pub struct Limits {
     pub client_timeout: Nanos,
     /// Silence of an HTTP connection between requests.
     pub idle_timeout: Nanos,
+    /// Silence of a Redis client between commands; for ever when absent.
+    pub resp_idle_timeout: Option<Nanos>,
 }
 
 /// How spans are exported.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tracing {
-    /// Where to; nowhere when absent.
-    pub endpoint: Option<String>,
-    /// A file; none when absent.
-    pub file: Option<PathBuf>,
+    /// Where to: addresses and files.
+    pub targets: Vec<String>,
+    /// This part of requests.
+    pub requests: f64,
+    /// This part of commands of Redis clients.
+    pub commands: f64,
+    /// Events that wait to become spans.
+    pub queue_events: usize,
+    /// As it was typed; headers may be secret.
+    #[serde(skip)]
+    typed: TraceArgs,
+}
+
+impl Tracing {
+    /// The plan of whoever exports them, who says `tell` what goes wrong.
+    pub(crate) fn plan(&self, tell: Tell) -> Result<Option<TracePlan>> {
+        TracePlan::of(&self.typed, &environment, tell)
+    }
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Where calls are recorded.
@@ -126,6 +138,8 @@ const MIB: u64 = 1 << 20;
 const MOST_GIB: f64 = 1e9;
 /// Redis' own limit of a value.
 const LARGEST_VALUE: u64 = 512 * MIB;
+/// A command without large values has to fit.
+const LEAST_CONNECTION: u64 = 256 << 10;
 const PORT: u16 = 7379;
 const HTTP_PORT: u16 = 7380;
 const EVICTION: [&str; 3] = ["--eviction-policy", "--eviction-trigger-watermark", "--eviction-ratio"];
@@ -141,8 +155,6 @@ impl Plan {
         check_public(resp.ip(), login.as_ref())?;
         let storage = storage(args)?;
         check_recording(&storage, recording.as_ref())?;
-        let quotas = quotas(args, &storage)?;
-        let storage = with_quotas(storage, &quotas);
         let positive = |flag: &str, typed: Option<usize>, usual: usize| match typed.unwrap_or(usual) {
             count @ 1..=1_000_000 => Ok(count),
             other => Err(Error::usage(format!("must be from 1 to 1000000, not {other}")).at(flag.to_owned())),
@@ -151,7 +163,6 @@ impl Plan {
             resp,
             http,
             login,
-            quotas,
             prefetches_in_flight: positive("--l2-prefetch-max-in-flight", args.l2_prefetch_max_in_flight, 8)?,
             patience: seconds("--l2-timeout-ms", args.l2_timeout_ms.map(|ms| ms / 1e3), 5.0)?,
             chunk_size: positive("--chunk-size", args.chunk_size.map(|size| size as usize), 256)? as u64,
@@ -161,7 +172,7 @@ impl Plan {
                 share: part("--lease-share", args.lease_share, 0.25)?,
             },
             limits: limits(args, &storage, positive)?,
-            resp_threads: positive("--resp-threads", args.resp_threads, usual_threads())?,
+            resp_threads: positive("--resp-threads", args.resp_threads, Settings::default().threads)?,
             http_threads: positive("--http-threads", args.http_threads, 2)?,
             flushall: args.enable_flushall.unwrap_or(false),
             metric_names: args.metrics_names.unwrap_or_default(),
@@ -174,16 +185,34 @@ impl Plan {
 }
 
 impl Plan {
+    /// What the door for Redis clients is set to.
+    pub(crate) fn settings(&self) -> Settings {
+        let login = self.login.as_ref();
+        Settings {
+            listen: self.resp,
+            threads: self.resp_threads,
+            user: login.and_then(|login| login.user.clone()),
+            password: login.map(|login| login.password.reveal().to_owned()),
+            connections: self.limits.connections,
+            connection_bytes: self.limits.connection_bytes,
+            memory_bytes: self.limits.memory_bytes,
+            value_bytes: self.limits.value_bytes,
+            idle_timeout: self.limits.resp_idle_timeout.map(duration),
+            slow_timeout: duration(self.limits.client_timeout),
+            lease: duration(self.leases.lasting),
+            lease_share: self.leases.share,
+            l1_bytes: self.storage.l1.capacity_bytes,
+            eviction_policy: self.storage.l1.eviction.policy.clone(),
+            is_flush_enabled: self.flushall,
+            ..Settings::default()
+        }
+    }
+
     /// As JSON for people, without what nobody is to know.
     pub fn told(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         serde_json::to_string_pretty(&crate::http::without_secrets(value)).unwrap_or_default()
     }
-}
-
-/// As many as there are cores, and no more than a front door needs.
-fn usual_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 
 fn addresses(args: &Args) -> Result<(SocketAddr, SocketAddr)> {
@@ -213,9 +242,7 @@ fn login(args: &Args) -> Result<Option<Login>> {
         (Some(password), _) if password.reveal().is_empty() => {
             Err(empty(if args.password_file.is_some() { "--password-file" } else { "WAVETANK_PASSWORD" }))
         }
-        (Some(password), user) => {
-            Ok(Some(Login { user: user.clone().unwrap_or_else(|| "default".to_owned()), password }))
-        }
+        (Some(password), user) => Ok(Some(Login { user: user.clone(), password })),
         (None, Some(_)) => Err(Error::usage("a user without a password lets everybody in")
             .at("--user")
             .hint("give --password-file, or the variable WAVETANK_PASSWORD")),
@@ -239,11 +266,12 @@ fn check_public(host: IpAddr, login: Option<&Login>) -> Result<()> {
 }
 
 fn storage(args: &Args) -> Result<StoragePlan> {
-    let l1 = l1(args)?;
+    let mut l1 = l1(args)?;
     let words = args.l2.iter().flatten().map(|word| tier::parse(word, &l1.eviction));
     let typed = args.l2_adapter.iter().flatten().map(|adapter| AdapterPlan::typed(&adapter.text()));
-    let adapters: Vec<AdapterPlan> = words.chain(typed).collect::<Result<_>>()?;
+    let mut adapters: Vec<AdapterPlan> = words.chain(typed).collect::<Result<_>>()?;
     check_apart(&adapters)?;
+    set_quotas(args, &mut l1, &mut adapters)?;
     if adapters.is_empty() {
         let flags = [
             ("--l2-store-policy", args.l2_store_policy.is_some()),
@@ -306,41 +334,31 @@ fn check_apart(adapters: &[AdapterPlan]) -> Result<()> {
     Ok(())
 }
 
-fn quotas(args: &Args, storage: &StoragePlan) -> Result<Quotas> {
+/// Every tier that goes by quotas goes by these.
+fn set_quotas(args: &Args, l1: &mut L1Plan, adapters: &mut [AdapterPlan]) -> Result<()> {
     let by_salt = args.quota.iter().flatten().map(|(salt, text)| {
         let place = format!("--quota {salt}");
         crate::name::check_salt(salt).map_err(|error| error.at(place.clone()))?;
         Ok((salt.clone(), size::parse(text, &place)?))
     });
-    let quotas = Quotas {
-        by_salt: by_salt.collect::<Result<_>>()?,
-        others: args.default_quota.as_deref().map(|text| size::parse(text, "--default-quota")).transpose()?,
-    };
-    let adapters = storage.adapters.iter().filter_map(|adapter| adapter.eviction.as_ref());
-    let isolates = adapters.chain([&storage.l1.eviction]).any(|eviction| eviction.policy == ISOLATED);
-    if quotas != Quotas::default() && !isolates {
+    let others = args.default_quota.as_deref().map(|text| size::parse(text, "--default-quota"));
+    let quotas = QuotaPlan { by_salt: by_salt.collect::<Result<_>>()?, default_bytes: others.transpose()? };
+    if quotas == QuotaPlan::default() {
+        return Ok(());
+    }
+    let isolated = |eviction: &EvictionPlan| eviction.policy == ISOLATED;
+    let behind = adapters.iter_mut().filter(|tier| tier.eviction.as_ref().is_some_and(isolated));
+    let mut tiers: Vec<&mut QuotaPlan> = behind.map(|tier| &mut tier.quotas).collect();
+    tiers.extend(isolated(&l1.eviction).then_some(&mut l1.quotas));
+    if tiers.is_empty() {
         let flag = if quotas.by_salt.is_empty() { "--default-quota" } else { "--quota" };
         let hint = "--eviction-policy isolated_lru goes by them";
         return Err(Error::usage("no tier goes by quotas").at(flag).hint(hint));
     }
-    Ok(quotas)
-}
-
-/// Every tier that goes by quotas goes by the same.
-fn with_quotas(mut storage: StoragePlan, quotas: &Quotas) -> StoragePlan {
-    let Quotas { by_salt, others } = quotas.clone();
-    let plan = QuotaPlan { default_bytes: others, by_salt };
-    let isolates = |eviction: &EvictionPlan| eviction.policy == ISOLATED;
-    if isolates(&storage.l1.eviction) {
-        storage.l1.quotas = plan.clone();
-    }
-    for adapter in &mut storage.adapters {
-        // One that was described with its own has those.
-        if adapter.eviction.as_ref().is_some_and(isolates) && adapter.quotas == QuotaPlan::default() {
-            adapter.quotas = plan.clone();
-        }
-    }
-    storage
+    // One that was described with its own has those.
+    let unsaid = tiers.into_iter().filter(|tier| **tier == QuotaPlan::default());
+    unsaid.for_each(|tier| *tier = quotas.clone());
+    Ok(())
 }
 
 fn limits(
@@ -355,7 +373,10 @@ fn limits(
     if value_bytes > LARGEST_VALUE {
         return Err(Error::usage("no client sends more than 512MiB as one value").at("--max-value"));
     }
-    let connection_bytes = bytes("--max-connection-memory", &args.max_connection_memory, 2 * LARGEST_VALUE)?;
+    let connection_bytes = bytes("--max-connection-memory", &args.max_connection_memory, 64 * MIB)?;
+    if connection_bytes < LEAST_CONNECTION {
+        return Err(Error::usage("must be at least 256KiB").at("--max-connection-memory"));
+    }
     // What is under way into memory is memory: without a word of the user, a quarter of it.
     let usual = (storage.l1.capacity_bytes.unwrap_or(u64::MAX) / 4).clamp(64 * MIB, 64 << 30);
     let memory_bytes = bytes("--max-memory", &args.max_memory, usual)?;
@@ -367,19 +388,38 @@ fn limits(
         value_bytes,
         client_timeout: seconds("--client-timeout-seconds", args.client_timeout_seconds, 30.0)?,
         idle_timeout: seconds("--idle-timeout-seconds", args.idle_timeout_seconds, 300.0)?,
+        resp_idle_timeout: args
+            .resp_idle_timeout_seconds
+            .map(|value| seconds("--resp-idle-timeout-seconds", Some(value), value))
+            .transpose()?,
     })
 }
 
 fn tracing(args: &Args) -> Result<Option<Tracing>> {
-    if !args.enable_tracing.unwrap_or(false) {
-        return Ok(None);
+    let typed = TraceArgs {
+        enable_tracing: args.enable_tracing.unwrap_or(false),
+        otlp_endpoint: args.otlp_endpoint.clone(),
+        otlp_protocol: args.otlp_protocol.clone(),
+        otlp_headers: args.otlp_header.clone().unwrap_or_default(),
+        otlp_certificate: args.otlp_certificate.clone(),
+        otlp_file: args.otlp_file.clone(),
+        trace_sample_ratio: args.trace_sample_ratio,
+        command_sample_ratio: args.command_sample_ratio,
+        session_ttl_seconds: args.session_ttl_seconds,
+        event_bus_queue_size: args.event_bus_queue_size,
+    };
+    if !typed.enable_tracing && typed.event_bus_queue_size.is_some() {
+        let wrong = Error::usage("has no effect without --enable-tracing").at("--event-bus-queue-size");
+        return Err(wrong.hint("add it"));
     }
-    if args.otlp_endpoint.is_none() && args.otlp_file.is_none() {
-        return Err(Error::usage("spans have nowhere to go")
-            .at("--enable-tracing")
-            .hint("add --otlp-endpoint http://HOST:4317, or --otlp-file FILE"));
-    }
-    Ok(Some(Tracing { endpoint: args.otlp_endpoint.clone(), file: args.otlp_file.clone() }))
+    let plan = TracePlan::of(&typed, &environment, Arc::new(|_: &str| {}))?;
+    Ok(plan.map(|plan| Tracing {
+        targets: plan.targets.iter().map(|target| target.name()).collect(),
+        requests: plan.assembly.sampling.requests,
+        commands: plan.assembly.sampling.commands,
+        queue_events: plan.queue_events,
+        typed,
+    }))
 }
 
 /// A recording may not be in the directory of a tier.

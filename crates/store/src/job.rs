@@ -82,7 +82,10 @@ pub struct Done {
 pub(crate) enum Request {
     /// With where it comes from, if that is not here.
     Put(Put, Option<Birth>),
-    Get { key: Key, want: Want },
+    Get {
+        key: Key,
+        want: Want,
+    },
     Remove(Key),
 }
 

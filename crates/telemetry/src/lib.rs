@@ -14,6 +14,7 @@ pub mod replay;
 mod resource;
 mod sampling;
 mod span;
+mod status;
 mod tally;
 mod tracer;
 
@@ -23,5 +24,6 @@ pub use plan::{Patience, Tell, TraceArgs, TracePlan};
 pub use resource::{Environment, Resource};
 pub use sampling::{Sampling, traceparent};
 pub use span::{Attribute, Parent, Scope, Span, Value};
+pub use status::{Exported, TraceStatus};
 pub use tally::{Exports, Reason};
-pub use tracer::{Exported, TraceStatus, Tracer};
+pub use tracer::Tracer;

@@ -15,7 +15,8 @@ use crate::exporters::{Exporter, Target};
 use crate::lane::{Lane, Setting};
 use crate::plan::TracePlan;
 use crate::span::Span;
-use crate::tally::{Exports, Tally};
+use crate::status::{Exported, TraceStatus};
+use crate::tally::Tally;
 
 /// Between two looks at the queue.
 const TICK: Duration = Duration::from_millis(20);
@@ -33,36 +34,6 @@ struct Shared {
     stop: AtomicBool,
     sessions: Mutex<SessionCounts>,
     tallies: Vec<(String, Arc<Tally>)>,
-}
-
-/// What became of events and spans so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TraceStatus {
-    /// Events that wait.
-    pub queued_events: u64,
-    /// Events that were taken.
-    pub events: u64,
-    /// Those that found the queue full.
-    pub lost_events: u64,
-    /// Sessions and spans.
-    pub sessions: SessionCounts,
-    /// Spans, by where they went.
-    pub exports: Vec<Exports>,
-}
-
-/// What became of them in the end.
-pub type Exported = TraceStatus;
-
-impl TraceStatus {
-    /// Spans that arrived, everywhere.
-    pub fn sent(&self) -> u64 {
-        self.exports.iter().map(|export| export.sent).sum()
-    }
-
-    /// Spans that did not.
-    pub fn lost(&self) -> u64 {
-        self.exports.iter().map(Exports::lost_in_all).sum()
-    }
 }
 
 impl Tracer {

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use wavetank_model::{Error, ErrorKind, Result};
 
 /// The level of `.zst` files: what the reference's logs have.
@@ -14,6 +16,7 @@ pub struct Output<'w>(Kind<'w>);
 
 enum Kind<'w> {
     Plain(Box<dyn Write + Send + 'w>),
+    Gzip(GzEncoder<BufWriter<File>>),
     Zstd(zstd::Encoder<'static, BufWriter<File>>),
 }
 
@@ -23,7 +26,7 @@ impl<'w> Output<'w> {
         Self(Kind::Plain(Box::new(bytes)))
     }
 
-    /// Makes the file `path` anew; one that ends in `.zst` is compressed.
+    /// Makes the file `path` anew; one that ends in `.gz` or `.zst` is compressed.
     pub fn create(path: &Path) -> Result<Self> {
         Self::file(path, |file| Box::new(BufWriter::new(file)))
     }
@@ -41,17 +44,19 @@ impl<'w> Output<'w> {
                 .source(error)
         };
         let file = File::create(path).map_err(refused)?;
-        if path.extension().is_some_and(|extension| extension == "zst") {
-            let encoder = zstd::Encoder::new(BufWriter::new(file), ZSTD_LEVEL).map_err(refused)?;
-            return Ok(Self(Kind::Zstd(encoder)));
-        }
-        Ok(Self(Kind::Plain(plain(file))))
+        let kind = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gz") => Kind::Gzip(GzEncoder::new(BufWriter::new(file), Compression::default())),
+            Some("zst") => Kind::Zstd(zstd::Encoder::new(BufWriter::new(file), ZSTD_LEVEL).map_err(refused)?),
+            _ => Kind::Plain(plain(file)),
+        };
+        Ok(Self(kind))
     }
 
     /// Writes what is still held.
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
             Kind::Plain(mut bytes) => bytes.flush(),
+            Kind::Gzip(encoder) => encoder.finish()?.flush(),
             Kind::Zstd(encoder) => encoder.finish()?.flush(),
         }
     }
@@ -61,6 +66,7 @@ impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             Kind::Plain(out) => out.write(bytes),
+            Kind::Gzip(out) => out.write(bytes),
             Kind::Zstd(out) => out.write(bytes),
         }
     }
@@ -68,6 +74,7 @@ impl Write for Output<'_> {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Kind::Plain(out) => out.flush(),
+            Kind::Gzip(out) => out.flush(),
             Kind::Zstd(out) => out.flush(),
         }
     }
@@ -81,7 +88,12 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, start) in [("log.csv", b"a lo".as_slice()), ("log.csv.zst", &[0x28, 0xb5, 0x2f, 0xfd])] {
+        let names = [
+            ("log.csv", b"a lo".as_slice()),
+            ("log.csv.gz", &[0x1f, 0x8b]),
+            ("log.csv.zst", &[0x28, 0xb5, 0x2f, 0xfd]),
+        ];
+        for (name, start) in names {
             let path = folder.path().join(name);
             let mut output = Output::create(&path).unwrap();
             output.write_all(b"a log\n").unwrap();

@@ -4,6 +4,7 @@ use wavetank_cache::eviction;
 use wavetank_model::{Described, Error, Result, accelerators, models};
 use wavetank_sim::{engines, queues, routers, timing};
 use wavetank_store::{backends, wrappers};
+use wavetank_telemetry::exporters;
 use wavetank_trace::{calls, requests};
 
 use crate::bench::{bench_abouts, bench_models, suite};
@@ -67,6 +68,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(engine_args::KEYS) },
     Kind { name: "engines", about: "engine_type in the engine arguments", rows: || rows(engines::ALL) },
     Kind { name: "eviction", about: "who leaves a full tier first", rows: || rows(eviction::ALL) },
+    Kind { name: "exporters", about: "where spans of serve go", rows: || rows(exporters::ALL) },
     Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
     Kind { name: "gpus", about: "gpu in the engine arguments and of roofline", rows: gpu_rows },
     Kind { name: "models", about: "model in the engine arguments, and --model of bench", rows: model_rows },

@@ -19,8 +19,8 @@ pub struct ReplayTraceFiles {
 }
 
 impl ReplayTraceFiles {
-    /// Spans as JSON lines of OTLP, and slices as trace events; `.zst` is compressed. What is in them depends
-    /// on the plan alone.
+    /// Spans as JSON lines of OTLP, and slices as trace events; `.gz` and `.zst` are compressed. What is in
+    /// them depends on the plan alone.
     pub fn of(plan: &Plan, spans: Option<&Path>, slices: Option<&Path>) -> Self {
         Self {
             spans: spans.map(Path::to_owned),

@@ -33,11 +33,11 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FILE", alias = "report-jsonl", help_heading = "Output")]
     per_request_jsonl: Option<PathBuf>,
     /// Write every request as OpenTelemetry spans in simulated time: OTLP as JSON
-    /// lines (.zst compresses).
+    /// lines (.gz and .zst compress).
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     otlp_file: Option<PathBuf>,
     /// Write trace events that ui.perfetto.dev opens: a process per worker, a slice
-    /// per request (.zst compresses).
+    /// per request (.gz and .zst compress).
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     perfetto: Option<PathBuf>,
     /// Run this many consecutive seeds in parallel and report the spread of every metric.

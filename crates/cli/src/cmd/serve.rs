@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use wavetank::{Error, LoadPolicy, Result, StorePolicy, choice};
-use wavetank_serve::{Adapter, MetricNames, Plan, Recording, Secret};
+use wavetank_serve::{Adapter, Listener, MetricNames, Plan, Recording, Secret};
 
 use super::recording_flags::RecordingFlags;
 use crate::{interrupt, limits, output};
@@ -46,7 +47,7 @@ struct DoorFlags {
     /// The port for HTTP: status, metrics, the native API; 0 is any [default: 7380].
     #[arg(long, value_name = "PORT")]
     http_port: Option<u16>,
-    /// Who clients say they are [default: default].
+    /// Who clients have to say they are [default: anybody who knows the password].
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// A file whose first line is the password; or the variable WAVETANK_PASSWORD.
@@ -78,7 +79,8 @@ struct MemoryFlags {
     /// This part of the entries [default: 0.2].
     #[arg(long, value_name = "RATIO")]
     eviction_ratio: Option<f64>,
-    /// What a tenant, by its cache salt, may have; with --eviction-policy isolated_lru; may be repeated.
+    /// What a tenant, by its cache salt, may have in each tier; with --eviction-policy isolated_lru; may
+    /// be repeated.
     #[arg(long, value_name = "SALT=SIZE")]
     quota: Vec<String>,
     /// What any other tenant may have [default: no limit].
@@ -126,7 +128,7 @@ struct ClientFlags {
     /// The part of memory that may be kept so [default: 0.25].
     #[arg(long, value_name = "RATIO")]
     lease_share: Option<f64>,
-    /// Threads that serve Redis clients [default: cores, at most 4].
+    /// Threads that serve Redis clients [default: half the cores, at most 8].
     #[arg(long, value_name = "N")]
     resp_threads: Option<usize>,
     /// Threads that serve HTTP [default: 2].
@@ -142,7 +144,7 @@ struct ClientFlags {
     /// 64MiB to 64GiB].
     #[arg(long, value_name = "SIZE")]
     max_memory: Option<String>,
-    /// What one connection may have under way [default: 1GiB].
+    /// What one Redis client may have under way, besides large values [default: 64MiB].
     #[arg(long, value_name = "SIZE")]
     max_connection_memory: Option<String>,
     /// The longest entry [default: 512MiB].
@@ -154,6 +156,9 @@ struct ClientFlags {
     /// How long an HTTP connection may be silent [default: 300].
     #[arg(long, value_name = "SECONDS")]
     idle_timeout_seconds: Option<f64>,
+    /// How long a Redis client may be silent between commands [default: for ever].
+    #[arg(long, value_name = "SECONDS")]
+    resp_idle_timeout_seconds: Option<f64>,
     /// How long clients have to finish when the server ends [default: 10].
     #[arg(long, value_name = "SECONDS")]
     drain_seconds: Option<f64>,
@@ -211,9 +216,11 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         "ended at once: what was not written behind memory is lost",
     )?;
     limits::raise_open_files();
-    let report = wavetank_serve::run(&plan, &stop, |addresses| {
-        output::complain(&format!("serving: {addresses}"));
-    })?;
+    let listener = Listener {
+        ready: Box::new(|addresses| output::complain(&format!("serving: {addresses}"))),
+        tell: Arc::new(|words| output::complain(&format!("warning: {words}"))),
+    };
+    let report = wavetank_serve::run(&plan, &stop, listener)?;
     output::say(&report.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -273,6 +280,7 @@ fn typed(flags: Flags) -> Result<wavetank_serve::Args> {
         max_value: clients.max_value,
         client_timeout_seconds: clients.client_timeout_seconds,
         idle_timeout_seconds: clients.idle_timeout_seconds,
+        resp_idle_timeout_seconds: clients.resp_idle_timeout_seconds,
         drain_seconds: clients.drain_seconds,
         enable_flushall: clients.enable_flushall,
         metrics_names: telling.metrics_names,

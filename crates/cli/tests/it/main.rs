@@ -19,6 +19,7 @@ mod serve;
 mod serve_client;
 mod serve_native;
 mod serve_page;
+mod serve_tiers;
 mod trace_again;
 mod trace_files;
 mod trace_info;

@@ -16,6 +16,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// A server that runs; it is killed if the test ends first.
 pub(crate) struct Server {
     child: Child,
+    /// By Redis clients.
+    pub(crate) resp: SocketAddr,
     /// By HTTP.
     pub(crate) http: SocketAddr,
     stderr: Option<JoinHandle<String>>,
@@ -38,7 +40,8 @@ impl Server {
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut first = String::new();
         stderr.read_line(&mut first).expect("a line");
-        let http = address(&first, "http://").unwrap_or_else(|| {
+        let addresses = address(&first, "redis://").zip(address(&first, "http://"));
+        let (resp, http) = addresses.unwrap_or_else(|| {
             let mut rest = String::new();
             let _ = stderr.read_to_string(&mut rest);
             panic!("{flags}: {first}{rest}")
@@ -48,7 +51,7 @@ impl Server {
             stderr.read_to_string(&mut rest).expect("output in UTF-8");
             rest
         });
-        Self { child, http, stderr: Some(stderr) }
+        Self { child, resp, http, stderr: Some(stderr) }
     }
 
     pub(crate) fn request(&self, method: &str, path: &str, body: &[u8]) -> Response {
@@ -87,10 +90,6 @@ impl Server {
 
     pub(crate) fn status(&self) -> Value {
         self.get("/status?history=600").json()
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
     }
 
     pub(crate) fn signal(&self, name: &str) {

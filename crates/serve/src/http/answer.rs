@@ -141,6 +141,6 @@ impl Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        Self::bad(error.to_string(), "the README's \"The native API\" has every field")
+        Self::bad(error.to_string(), "docs/serve.md has every field")
     }
 }

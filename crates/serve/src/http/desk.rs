@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use wavetank_model::Nanos;
 
 use super::answer::Refusal;
+use super::health::Health;
 use super::session::Sessions;
 use super::status::History;
 use crate::cache::Cache;
@@ -26,6 +27,7 @@ pub(crate) struct Desk {
     pub(crate) plan: Plan,
     pub(crate) phase: CurrentPhase,
     pub(crate) counts: HttpCounts,
+    pub(super) health: Health,
     pub(crate) parts: super::status::Parts,
     pub(crate) started: Instant,
     pub(super) sessions: Sessions,
@@ -35,19 +37,60 @@ pub(crate) struct Desk {
     transfers: AtomicU64,
 }
 
-/// What the door counts.
-#[derive(Debug, Default)]
-pub(crate) struct HttpCounts {
-    /// Connections taken.
-    pub(crate) opened: Counter,
-    /// Connections that ended.
-    pub(crate) closed: Counter,
-    /// Connections turned away because there were too many.
-    pub(crate) refused: Counter,
-    /// Requests answered.
-    pub(crate) requests: Counter,
-    /// Those answered with an error.
-    pub(crate) errors: Counter,
+macro_rules! counts {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// What the door counts.
+        #[derive(Debug, Default)]
+        pub(crate) struct HttpCounts {
+            $($(#[doc = $doc])+ pub(crate) $name: Counter,)+
+        }
+
+        impl HttpCounts {
+            /// Every count by name, with what it counts.
+            pub(super) fn rows(&self) -> Vec<(&'static str, &'static str, u64)> {
+                vec![$((stringify!($name), concat!($($doc),+), self.$name.total()),)+]
+            }
+        }
+    };
+}
+
+counts! {
+    /// HTTP connections taken.
+    http_connections_opened,
+    /// HTTP connections that ended.
+    http_connections_closed,
+    /// HTTP connections turned away because there were too many.
+    http_connections_refused,
+    /// HTTP requests answered.
+    http_requests,
+    /// HTTP requests answered with an error.
+    http_errors,
+    /// Lookups of requests.
+    lookup_requests,
+    /// Lookups of nothing.
+    lookup_early_exits,
+    /// Tokens of whole chunks that were looked up.
+    lookup_requested_tokens,
+    /// Those found.
+    lookup_hit_tokens,
+    /// Those that memory alone could serve.
+    lookup_l1_hit_tokens,
+    /// Those that came from behind.
+    lookup_l2_hit_tokens,
+    /// Objects that lookups found in memory.
+    lookup_l1_hit_keys,
+    /// Objects that lookups found behind memory.
+    lookup_l2_hit_keys,
+    /// Requests to store.
+    stores_submitted,
+    /// Those that ended.
+    stores_finished,
+    /// Requests to retrieve.
+    retrieves_submitted,
+    /// Those that ended.
+    retrieves_finished,
+    /// Objects that were retrieved.
+    chunks_loaded,
 }
 
 impl Desk {
@@ -60,6 +103,7 @@ impl Desk {
             plan,
             phase: CurrentPhase::default(),
             counts: HttpCounts::default(),
+            health: Health::default(),
             parts: super::status::Parts::default(),
             started: Instant::now(),
             history: History::default(),
@@ -74,7 +118,7 @@ impl Desk {
 
     /// The right to have `bytes` under way; clients wait for each other.
     pub(super) async fn share(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Refusal> {
-        let most = self.plan.limits.memory_bytes.min(self.plan.limits.connection_bytes);
+        let most = self.plan.limits.memory_bytes;
         if bytes > most {
             let error = format!("an object of {bytes} bytes is more than may be under way, {most}");
             return Err(Refusal::of(StatusCode::PAYLOAD_TOO_LARGE, error, "--max-memory says how much"));

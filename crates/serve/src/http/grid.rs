@@ -222,20 +222,20 @@ mod tests {
     /// found of which one rank has nothing.
     #[test]
     fn a_prefix_ends_at_the_first_chunk_that_is_not_whole() {
-        let grid = Grid::of(&Asked { kv_ranks: Some(vec![1, 2]), ..asked(&["a", "b", "c", "d"]) }, 256);
+        let grid = Grid::of(&Asked { kv_ranks: Some(vec![1, 2]), ..asked(&["aa", "bb", "cc", "dd"]) }, 256);
         let grid = grid.unwrap();
         let fates = [NEAR, NEAR, NEAR, NEAR, NEAR, FAR, GONE, NEAR];
         let outcome = grid.outcome(&fates);
         assert_eq!((outcome.found_count, outcome.requested_tokens), (2, 1024));
         assert_eq!((outcome.hit_tokens, outcome.l1_hit_tokens, outcome.l2_hit_tokens), (512, 256, 256));
         assert_eq!((outcome.l1_hit_keys, outcome.l2_hit_keys), (6, 1));
-        assert_eq!(grid.name(5), Some(&b"m@00000002@0@b"[..]));
+        assert_eq!(grid.name(5), Some(&b"m@00000002@0@bb"[..]));
     }
 
     /// Broken by: runs that are counted with the prefix, or a lone chunk counted as a run.
     #[test]
     fn blend_says_where_hits_lie() {
-        let grid = Grid::of(&Asked { mode: LookupMode::Blend, ..asked(&["a"; 8]) }, 10).unwrap();
+        let grid = Grid::of(&Asked { mode: LookupMode::Blend, ..asked(&["aa"; 8]) }, 10).unwrap();
         let outcome = grid.outcome(&[NEAR, GONE, NEAR, FAR, GONE, NEAR, GONE, GONE]);
         let blend = outcome.blend.unwrap();
         assert_eq!((outcome.found_count, outcome.hit_tokens, outcome.l1_hit_tokens), (4, 40, 30));
@@ -246,10 +246,10 @@ mod tests {
     #[test]
     fn what_makes_no_grid_is_refused() {
         let told = |asked: &Asked| Grid::of(asked, 256).unwrap_err().to_string();
-        assert!(told(&Asked { model: String::new(), ..asked(&["a"]) }).contains("model"));
-        assert!(told(&Asked { token_ids: Some(vec![1]), ..asked(&["a"]) }).contains("not both"));
-        assert!(told(&Asked { groups: Some(Vec::new()), ..asked(&["a"]) }).contains("groups"));
-        assert!(told(&Asked { kv_ranks: Some(vec![0; 2000]), ..asked(&["a"; 1000]) }).contains("1048576"));
+        assert!(told(&Asked { model: String::new(), ..asked(&["aa"]) }).contains("model"));
+        assert!(told(&Asked { token_ids: Some(vec![1]), ..asked(&["aa"]) }).contains("not both"));
+        assert!(told(&Asked { groups: Some(Vec::new()), ..asked(&["aa"]) }).contains("groups"));
+        assert!(told(&Asked { kv_ranks: Some(vec![0; 2000]), ..asked(&["aa"; 1000]) }).contains("1048576"));
         let empty = Grid::of(&asked(&[]), 256).unwrap();
         assert_eq!(empty.outcome(&[]).early_exit_reason, "empty_chunk_hashes");
     }

@@ -7,6 +7,7 @@ mod config;
 mod desk;
 mod frame;
 mod grid;
+mod health;
 mod inflow;
 mod login;
 mod metrics;
@@ -32,7 +33,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{interval, sleep, timeout};
 use wavetank_model::{Error, ErrorKind, Result};
 
-pub(crate) use config::told as without_secrets;
+pub(crate) use config::{told as without_secrets, without_login};
 pub(crate) use desk::{Desk, duration};
 use socket::Watched;
 
@@ -114,7 +115,7 @@ async fn accept(
                 tokio::spawn(serve(stream, Arc::clone(&desk), place, stopped.clone()));
             }
             Err(_) => {
-                desk.counts.refused.add(1);
+                desk.counts.http_connections_refused.add(1);
                 let _ = stream.try_write(FULL);
             }
         }
@@ -130,7 +131,7 @@ async fn serve(
     place: OwnedSemaphorePermit,
     mut stopped: watch::Receiver<bool>,
 ) {
-    desk.counts.opened.add(1);
+    desk.counts.http_connections_opened.add(1);
     let _ = stream.set_nodelay(true);
     let limits = desk.plan.limits;
     let mut builder = Builder::new(TokioExecutor::new());
@@ -156,7 +157,7 @@ async fn serve(
         // How a connection ends is the client's business.
         let _ = connection.await;
     }
-    desk.counts.closed.add(1);
+    desk.counts.http_connections_closed.add(1);
     drop(place);
 }
 

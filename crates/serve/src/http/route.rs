@@ -6,6 +6,8 @@ use hyper::body::Incoming;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use serde_json::json;
 use wavetank_model::TraceParent;
+use wavetank_telemetry::prometheus::CONTENT_TYPE;
+use wavetank_telemetry::traceparent;
 
 use super::answer::{self, Answer, Refusal};
 use super::desk::{Desk, duration};
@@ -61,9 +63,9 @@ impl Route {
 /// Answers a request.
 pub(super) async fn serve(desk: Arc<Desk>, request: Request<Incoming>) -> Answer {
     let answer = answered(&desk, request).await.unwrap_or_else(|refusal| refusal.answer());
-    desk.counts.requests.add(1);
+    desk.counts.http_requests.add(1);
     if answer.status().is_client_error() || answer.status().is_server_error() {
-        desk.counts.errors.add(1);
+        desk.counts.http_errors.add(1);
     }
     answer
 }
@@ -81,7 +83,7 @@ async fn answered(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Answer
         Route::Page => Ok(page::page()),
         Route::Health => Ok(answer::text("text/plain; charset=utf-8", "ok\n")),
         Route::Ready => Ok(ready(desk)),
-        Route::Metrics => Ok(answer::text(metrics::KIND, metrics::metrics(desk))),
+        Route::Metrics => Ok(answer::text(CONTENT_TYPE, metrics::metrics(desk))),
         Route::Status => Ok(answer::json(&status::status(desk, history(query)?))),
         Route::Config => Ok(answer::json(&config::config(desk))),
         Route::Lookup => api::lookup(desk, &inflow.whole().await?, parent(&parts.headers)),
@@ -106,7 +108,7 @@ fn find(path: &str, method: &Method) -> Result<Route, Refusal> {
 }
 
 fn ready(desk: &Desk) -> Answer {
-    let (phase, problem) = (desk.phase.now(), status::problem(desk));
+    let (phase, problem) = (desk.phase.now(), desk.health.problem());
     let is_ready = phase == Phase::Serving && problem.is_none();
     let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     answer::with_status(code, &json!({ "ready": is_ready, "phase": phase, "problem": problem }))
@@ -122,59 +124,14 @@ fn history(query: &str) -> Result<usize, Refusal> {
     Ok(count)
 }
 
-/// `traceparent: 00-TRACE-SPAN-FLAGS`; what is no such thing is not there, as its specification says.
+/// The span that a request belongs to.
 fn parent(headers: &HeaderMap) -> Option<TraceParent> {
-    let mut fields = headers.get("traceparent")?.to_str().ok()?.trim().split('-');
-    let (version, trace, span, flags) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-    let is_known =
-        version != "ff" && hex::<1>(version).is_some() && (version != "00" || fields.next().is_none());
-    let parent =
-        TraceParent { trace_id: hex(trace)?, span_id: hex(span)?, sampled: hex::<1>(flags)?[0] & 1 == 1 };
-    (is_known && parent.trace_id != [0; 16] && parent.span_id != [0; 8]).then_some(parent)
-}
-
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let is_lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    if text.len() != 2 * N || !text.bytes().all(is_lower) {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
-    }
-    Some(bytes)
+    traceparent(headers.get("traceparent")?.to_str().ok()?)
 }
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderValue;
-
     use super::*;
-
-    fn of(text: &'static str) -> Option<TraceParent> {
-        let mut headers = HeaderMap::new();
-        headers.insert("traceparent", HeaderValue::from_static(text));
-        parent(&headers)
-    }
-
-    /// Broken by: a version that is not checked, an id of zeros, digits in upper case.
-    #[test]
-    fn only_a_right_traceparent_is_one() {
-        let right = of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
-        assert_eq!((right.trace_id[0], right.span_id[7], right.sampled), (0x4b, 0xb7, true));
-        assert!(!of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00").unwrap().sampled);
-        assert!(of("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more").is_some());
-        let wrong = [
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
-            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
-            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
-            "",
-        ];
-        assert!(wrong.iter().all(|text| of(text).is_none()));
-    }
 
     #[test]
     fn addresses_and_methods_are_checked() {

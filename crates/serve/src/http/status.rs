@@ -5,30 +5,41 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use wavetank_calls::{Background, Medium};
+use wavetank_calls::{Background, Behind, Medium, Status};
+use wavetank_telemetry::prometheus::Row;
 
+use super::config::without_login;
 use super::desk::Desk;
 
 /// Samples that are kept, and how far apart they are.
 const KEPT: usize = 600;
 pub(super) const INTERVAL_S: u64 = 1;
 
-/// Says how a part of the server does.
-pub(crate) type Told = Box<dyn Fn() -> Value + Send + Sync>;
+/// How a part of the server does.
+pub(crate) struct Told {
+    /// In `/status`.
+    pub(crate) json: Value,
+    /// In `/metrics`.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// Says it.
+pub(crate) type Teller = Box<dyn Fn() -> Told + Send + Sync>;
 
 /// Parts of the server besides storage, which say themselves how they do.
 #[derive(Default)]
-pub(crate) struct Parts(Mutex<Vec<(&'static str, Told)>>);
+pub(crate) struct Parts(Mutex<Vec<(&'static str, Teller)>>);
 
 impl Parts {
-    /// Asks `told` from now on.
-    pub(crate) fn add(&self, name: &'static str, told: Told) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name, told));
+    /// Asks `teller` from now on.
+    pub(crate) fn add(&self, name: &'static str, teller: Teller) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name, teller));
     }
 
-    pub(super) fn tell(&self) -> Map<String, Value> {
+    /// What each says.
+    pub(super) fn tell(&self) -> Vec<(&'static str, Told)> {
         let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        parts.iter().map(|(name, told)| ((*name).to_owned(), told())).collect()
+        parts.iter().map(|(name, teller)| (*name, teller())).collect()
     }
 
     /// No part is asked any more.
@@ -71,23 +82,20 @@ impl History {
     }
 }
 
-/// Counts once more.
+/// Counts once more, and looks whether tiers do what they should.
 pub(super) fn sample(desk: &Desk) {
-    desk.history.push(now(desk));
-}
-
-fn now(desk: &Desk) -> Sample {
+    let status = desk.cache.storage.status();
+    desk.health.look(&status);
     let counters = &desk.cache.counters;
-    let background = desk.cache.storage.background();
-    Sample {
+    desk.history.push(Sample {
         at_s: desk.started.elapsed().as_secs(),
         lookups: counters.lookups.total(),
         hits: counters.l1_hits.total() + counters.l2_hits.total(),
         bytes_in: counters.bytes_in.total(),
         bytes_out: counters.bytes_out.total(),
-        evicted: evicted(&background),
-        l1_bytes: desk.cache.storage.used().0,
-    }
+        evicted: evicted(&status.background),
+        l1_bytes: status.tiers.first().map_or(0, |l1| l1.bytes),
+    });
 }
 
 /// Objects that left a tier to make room.
@@ -100,16 +108,20 @@ pub(super) fn status(desk: &Desk, history: usize) -> Value {
     let counters = &desk.cache.counters;
     let (lookups, l1, l2) = (counters.lookups.total(), counters.l1_hits.total(), counters.l2_hits.total());
     let (sessions, expired) = desk.sessions.counts();
+    let storage = desk.cache.storage.status();
+    let counted = counters.rows().into_iter().chain(desk.counts.rows());
+    let counts: Map<String, Value> =
+        counted.map(|(name, _, total)| (name.to_owned(), total.into())).collect();
     let mut told = json!({
         "server": {
             "name": "wavetank",
             "version": env!("CARGO_PKG_VERSION"),
             "phase": desk.phase.now(),
             "uptime_s": desk.started.elapsed().as_secs_f64(),
-            "problem": problem(desk),
+            "problem": desk.health.problem(),
         },
-        "tiers": tiers(desk),
-        "entries": desk.cache.storage.len(),
+        "tiers": tiers(desk, &storage),
+        "entries": storage.names,
         "lookups": {
             "objects": lookups,
             "l1_hits": l1,
@@ -118,69 +130,69 @@ pub(super) fn status(desk: &Desk, history: usize) -> Value {
             "l2_failures": counters.l2_failures.total(),
             "hit_rate": ratio(l1 + l2, lookups),
         },
-        "counters": counters.rows().into_iter().map(|(name, _, total)| (name.to_owned(), total.into()))
-            .collect::<Map<String, Value>>(),
+        "in_flight": {
+            "staged_bytes": storage.staged_bytes,
+            "l2_stores": storage.stores_in_flight,
+            "l2_storing_bytes": storage.storing_bytes,
+            "l2_loads": storage.loads_in_flight,
+            "l2_loading_bytes": storage.loading_bytes,
+            "l2_refused_loads": storage.refused_loads,
+        },
+        "tenants": tenants(&storage),
+        "counters": counts,
         "requests": { "open": sessions, "expired": expired },
-        "http": http(desk),
+        "http": {
+            "connections":
+                desk.counts.http_connections_opened.total() - desk.counts.http_connections_closed.total(),
+        },
         "history": { "interval_s": INTERVAL_S, "samples": desk.history.last(history) },
     });
     let Value::Object(fields) = &mut told else { return told };
-    fields.extend(desk.parts.tell());
+    fields.extend(desk.parts.tell().into_iter().map(|(name, told)| (name.to_owned(), told.json)));
     told
 }
 
-fn http(desk: &Desk) -> Value {
-    let counts = &desk.counts;
-    json!({
-        "connections": counts.opened.total() - counts.closed.total(),
-        "connections_opened": counts.opened.total(),
-        "connections_refused": counts.refused.total(),
-        "requests": counts.requests.total(),
-        "errors": counts.errors.total(),
-    })
+/// Bytes in memory by cache salt; objects of nobody have an empty one.
+fn tenants(storage: &Status) -> Map<String, Value> {
+    storage.tenants.iter().map(|(salt, bytes)| (salt.clone(), (*bytes).into())).collect()
 }
 
-fn tiers(desk: &Desk) -> Vec<Value> {
+fn tiers(desk: &Desk, storage: &Status) -> Vec<Value> {
     let plan = &desk.plan.storage;
-    let (memory, behind) = desk.cache.storage.used();
-    let background = desk.cache.storage.background();
-    let l1 = json!({
-        "name": "l1",
-        "medium": "memory",
-        "location": "",
-        "policy": plan.l1.eviction.policy,
-        "used_bytes": memory,
-        "capacity_bytes": plan.l1.capacity_bytes,
-        "evicted": background.l1.evicted,
-        "eviction_passes": background.l1.passes,
-    });
-    let adapters = plan.adapters.iter().enumerate().map(|(number, adapter)| {
+    let l1 = (String::from("l1"), "memory", String::new(), Some(&plan.l1.eviction.policy));
+    let behind = plan.adapters.iter().enumerate().map(|(number, adapter)| {
         let (medium, location) = match &adapter.medium {
             Medium::Mock => ("mock", String::new()),
-            Medium::Backend { name, location, .. } => (name.as_str(), super::config::without_login(location)),
+            Medium::Backend { name, location, .. } => (name.as_str(), without_login(location)),
         };
-        let counts = background.adapters.get(number).copied().unwrap_or_default();
+        let policy = adapter.eviction.as_ref().map(|eviction| &eviction.policy);
+        (format!("l2.{number}"), medium, location, policy)
+    });
+    let moved = [Behind { evictions: storage.background.l1, ..Behind::default() }];
+    let moved = moved.iter().chain(&storage.background.adapters);
+    let tiers = [l1].into_iter().chain(behind).zip(&storage.tiers).zip(moved);
+    let told = tiers.map(|(((name, medium, location, policy), tier), moved)| {
         json!({
-            "name": format!("l2.{number}"),
+            "name": name,
             "medium": medium,
             "location": location,
-            "policy": adapter.eviction.as_ref().map(|eviction| &eviction.policy),
-            "used_bytes": behind.get(number).copied().unwrap_or_default(),
-            "capacity_bytes": adapter.capacity_bytes,
-            "evicted": counts.evictions.evicted,
-            "eviction_passes": counts.evictions.passes,
-            "copied": counts.copied,
-            "loaded": counts.loaded,
-            "dropped": counts.dropped,
-            "failed": counts.failed,
+            "policy": policy,
+            "entries": tier.entries,
+            "used_bytes": tier.bytes,
+            "capacity_bytes": tier.capacity_bytes,
+            "evicted": moved.evictions.evicted,
+            "eviction_passes": moved.evictions.passes,
+            "copied": moved.copied,
+            "loaded": moved.loaded,
+            "dropped": moved.dropped,
+            "failed": moved.failed,
+            "recovery": {
+                "recovered": tier.recovered, "torn": tier.torn, "foreign": tier.foreign, "spare": tier.spare,
+            },
+            "notes": tier.notes,
         })
     });
-    [l1].into_iter().chain(adapters).collect()
-}
-
-/// What keeps the server from being ready, besides its phase; nothing if nothing does.
-pub(super) fn problem(_desk: &Desk) -> Option<String> {
-    None
+    told.collect()
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::event::Event;
 use mio::net::TcpStream;
-use wavetank_calls::{Blank, Object};
+use wavetank_calls::Blank;
 
 use super::commands::{self, Args, Call, Refusal};
 use super::inbox::{INBOX_BYTES, Inbox, PEEKED_BYTES};
@@ -248,6 +248,14 @@ impl Connection {
         if self.session.access != before {
             self.bound(desk);
         }
+        self.done();
+    }
+
+    /// The command is done with, unless it waits.
+    fn done(&mut self) {
+        if self.wait.is_some() {
+            return;
+        }
         if self.value_bytes == 0 {
             self.expecting = self.expecting.saturating_sub(1);
         }
@@ -312,20 +320,32 @@ impl Connection {
         self.session.is_leaving = true;
     }
 
-    /// An object that a command waits for has come, or will not.
-    pub(super) fn brought(&mut self, ticket: Ticket, place: usize, object: Option<std::sync::Arc<Object>>) {
+    /// Something became of a key that a command waits for.
+    pub(super) fn brought(&mut self, desk: &mut Desk, (ticket, place): (Ticket, usize), what: Found) {
         let Some(wait) = self.wait.as_mut().filter(|wait| wait.ticket == ticket) else { return };
         if let Some(found @ Found::Coming) = wait.found.get_mut(place) {
-            *found = object.map_or(Found::Lost, Found::Brought);
+            *found = what;
             wait.coming -= 1;
+        }
+        if wait.coming == 0 {
+            self.go_on(desk, ticket, commands::resume);
         }
     }
 
-    /// Replies to the command that waits if all is there, or it has waited long enough.
-    pub(super) fn end_wait(&mut self, desk: &mut Desk, overdue: Option<Ticket>) {
-        let is_over = |wait: &mut Wait| wait.coming == 0 || overdue == Some(wait.ticket);
-        if let Some(wait) = self.wait.take_if(is_over) {
-            commands::finish(&mut self.call(desk), wait);
+    /// A command that waits asks again.
+    pub(super) fn retry(&mut self, desk: &mut Desk, ticket: Ticket) {
+        self.go_on(desk, ticket, commands::retry);
+    }
+
+    /// A command has waited long enough: what did not come is a miss.
+    pub(super) fn end_wait(&mut self, desk: &mut Desk, ticket: Ticket) {
+        self.go_on(desk, ticket, commands::finish);
+    }
+
+    fn go_on(&mut self, desk: &mut Desk, ticket: Ticket, how: fn(&mut Call<'_>, Wait)) {
+        if let Some(wait) = self.wait.take_if(|wait| wait.ticket == ticket) {
+            how(&mut self.call(desk), wait);
+            self.done();
         }
     }
 

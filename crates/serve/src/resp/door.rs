@@ -17,6 +17,9 @@ use super::settings::Settings;
 use super::shared::{Desk, Shared};
 use crate::cache::Cache;
 
+/// Clients that wait to be taken. One that finds no place there tries again after a second.
+const BACKLOG: i32 = 4096;
+
 /// Serves clients of Redis until it is drained or dropped.
 pub struct Door {
     shared: Arc<Shared>,
@@ -48,8 +51,10 @@ impl Door {
     }
 
     fn start(settings: Settings, cache: Arc<Cache>) -> io::Result<Self> {
-        let mut listener = Some(TcpListener::bind(settings.listen)?);
-        let address = listener.as_ref().map_or(Ok(settings.listen), TcpListener::local_addr)?;
+        let listener = TcpListener::bind(settings.listen)?;
+        rustix::net::listen(&listener, BACKLOG)?;
+        let address = listener.local_addr()?;
+        let mut listener = Some(listener);
         let polls: Vec<Poll> = (0..settings.threads).map(|_| Poll::new()).collect::<io::Result<_>>()?;
         let mailbox = |poll: &Poll| Ok(Mailbox::new(Waker::new(poll.registry(), WAKE)?));
         let mailboxes: Arc<[Arc<Mailbox>]> = polls.iter().map(mailbox).collect::<io::Result<_>>()?;

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use wavetank_calls::{Held, Lookup};
+use wavetank_calls::{Held, Hold, Lookup};
 use wavetank_model::FetchPolicy;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
@@ -64,12 +64,18 @@ impl Leases {
         tally.leases += 1;
         self.numbers += 1;
         let number = self.numbers;
-        self.live.insert(mark, Lease { number, until, bytes, held: None });
+        let held = match self.shared.cache.storage.hold(name) {
+            Hold::Here(held) => Some(held),
+            Hold::Behind | Hold::Absent => {
+                let lookup = Lookup { rows: &[vec![name]], policy: FetchPolicy::Full, request: "" };
+                let mailbox = Arc::clone(mailbox);
+                let then = move |held| mailbox.post(Letter::Held(mark, number, held));
+                self.shared.cache.storage.look(&lookup, Box::new(then));
+                None
+            }
+        };
+        self.live.insert(mark, Lease { number, until, bytes, held });
         self.due.push(Reverse((until, mark, number)));
-        let lookup = Lookup { rows: &[vec![name]], policy: FetchPolicy::Full, request: "" };
-        let mailbox = Arc::clone(mailbox);
-        let then = move |held| mailbox.post(Letter::Held(mark, number, held));
-        self.shared.cache.storage.look(&lookup, Box::new(then));
     }
 
     /// What was looked up is in memory.

@@ -7,14 +7,16 @@ use std::time::Instant;
 
 use mio::Waker;
 use mio::net::TcpStream;
-use wavetank_calls::{Held, Object};
+use wavetank_calls::Held;
+
+use super::session::Found;
 
 /// Something that happened elsewhere.
 pub(super) enum Letter {
     /// A client connected.
     Connected(TcpStream, SocketAddr),
-    /// An object came from behind memory, or did not.
-    Brought(Ticket, usize, Option<Arc<Object>>),
+    /// What became of a key that was behind memory.
+    Brought(Ticket, usize, Found),
     /// What a client saw is held.
     Held(u128, u64, Held),
     /// No more connections; those there are end, at the latest then.
@@ -53,10 +55,15 @@ impl Mailbox {
     /// Leaves a letter.
     pub(super) fn post(&self, letter: Letter) {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner).push(letter);
-        if self.owner.get() != Some(&thread::current().id()) {
+        if !self.is_own() {
             // It fails if the thread has more wakes than a counter holds: it is awake then.
             let _ = self.waker.wake();
         }
+    }
+
+    /// Whether the calling thread reads it.
+    pub(super) fn is_own(&self) -> bool {
+        self.owner.get() == Some(&thread::current().id())
     }
 
     /// Takes the letters.

@@ -12,7 +12,7 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::commands;
 use super::connection::{Connection, Turn};
-use super::mailbox::{Letter, Mailbox};
+use super::mailbox::{Letter, Mailbox, Ticket};
 use super::session::Session;
 use super::shared::Desk;
 
@@ -203,17 +203,19 @@ impl Reactor {
         match letter {
             Letter::Connected(socket, peer) => self.open(socket, peer),
             Letter::Held(mark, number, held) => self.desk.leases.hold(mark, number, held),
-            Letter::Brought(ticket, place, object) => {
-                let Some(connection) = self.connections.get_mut(ticket.slot).and_then(Option::as_mut) else {
-                    return;
-                };
-                if connection.session.id == ticket.connection {
-                    connection.brought(ticket, place, object);
-                    connection.end_wait(&mut self.desk, None);
-                    self.turn(ticket.slot);
-                }
+            Letter::Brought(ticket, place, found) => {
+                self.wake(ticket, |connection, desk| connection.brought(desk, (ticket, place), found));
             }
             Letter::Drain(deadline) => self.drain(deadline),
+        }
+    }
+
+    /// Something happened to a command that waits, if its connection is still there.
+    fn wake(&mut self, ticket: Ticket, what: impl FnOnce(&mut Connection, &mut Desk)) {
+        let connection = self.connections.get_mut(ticket.slot).and_then(Option::as_mut);
+        if let Some(connection) = connection.filter(|it| it.session.id == ticket.connection) {
+            what(connection, &mut self.desk);
+            self.turn(ticket.slot);
         }
     }
 
@@ -234,13 +236,10 @@ impl Reactor {
     fn look(&mut self) {
         let now = self.desk.now;
         while let Some((_, ticket)) = self.desk.waits.pop_front_if(|(when, _)| *when <= now) {
-            let Some(connection) = self.connections.get_mut(ticket.slot).and_then(Option::as_mut) else {
-                continue;
-            };
-            if connection.session.id == ticket.connection {
-                connection.end_wait(&mut self.desk, Some(ticket));
-                self.turn(ticket.slot);
-            }
+            self.wake(ticket, |connection, desk| connection.end_wait(desk, ticket));
+        }
+        while let Some((_, ticket)) = self.desk.retries.pop_front_if(|(when, _)| *when <= now) {
+            self.wake(ticket, |connection, desk| connection.retry(desk, ticket));
         }
         let desk = &mut self.desk;
         desk.leases.expire(now, &mut desk.tally);
@@ -275,8 +274,11 @@ impl Reactor {
         let is_empty = self.vacant.len() == self.connections.len();
         let look = (!is_empty).then(|| self.looked + LOOK);
         let wait = self.desk.waits.front().map(|(when, _)| *when);
-        let next =
-            [look, wait, self.desk.leases.next(), self.retry, self.deadline].into_iter().flatten().min()?;
+        let retry = self.desk.retries.front().map(|(when, _)| *when);
+        let next = [look, wait, retry, self.desk.leases.next(), self.retry, self.deadline]
+            .into_iter()
+            .flatten()
+            .min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 }

@@ -66,13 +66,12 @@ impl Session {
 
     /// Says that it began.
     pub(super) fn tell_opened(&mut self, bus: &Bus) {
-        let (id, peer, span) = (self.id, self.peer, &mut self.span);
-        bus.publish(|| {
-            let session: Arc<str> = format!("resp-{id}").into();
-            *span = Some(Arc::clone(&session));
-            let peer = peer.to_string().into();
-            CacheEvent { at: since_1970(), session, fact: CacheFact::ConnectionOpened { peer } }
-        });
+        if bus.is_on() {
+            let session: Arc<str> = format!("resp-{}", self.id).into();
+            let fact = CacheFact::ConnectionOpened { peer: self.peer.to_string().into() };
+            self.span = Some(Arc::clone(&session));
+            bus.publish(|| CacheEvent { at: since_1970(), session, fact });
+        }
     }
 
     /// When a command begins, where somebody listens.
@@ -90,7 +89,7 @@ impl Session {
     ) {
         let (Some(session), Some(started)) = (&self.span, started) else { return };
         let Told { keys, hits, bytes } = told;
-        bus.publish(|| CacheEvent {
+        bus.command(|| CacheEvent {
             at: since_1970(),
             session: Arc::clone(session),
             fact: CacheFact::CommandEnded { command, started, keys, hits, bytes, failed },
@@ -117,6 +116,8 @@ pub(super) enum Found {
     Brought(Arc<Object>),
     /// It is on its way.
     Coming,
+    /// It is behind, and too much else was on its way.
+    Refused,
     /// It was behind, and did not come.
     Lost,
     /// It is nowhere.
@@ -128,7 +129,7 @@ impl Found {
     pub(super) fn object(&self) -> Option<&Arc<Object>> {
         match self {
             Self::Here(object) | Self::Brought(object) => Some(object),
-            Self::Coming | Self::Lost | Self::Absent => None,
+            Self::Coming | Self::Refused | Self::Lost | Self::Absent => None,
         }
     }
 }
@@ -142,12 +143,13 @@ pub(super) enum Purpose {
     /// `GETRANGE`, from and to.
     Range(i64, i64),
     /// `SET` with `GET`: what is written after that.
-    Replace(Vec<u8>, Blank, SetManner),
+    Replace(Blank, SetManner),
 }
 
-/// A command that waits for objects from behind memory.
+/// A command that waits for objects from behind memory. Its arguments stay where they are.
 pub(super) struct Wait {
     pub(super) ticket: Ticket,
+    /// What became of each key; the first one is the first argument.
     pub(super) found: Vec<Found>,
     pub(super) coming: usize,
     pub(super) purpose: Purpose,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::inbox::Inbox;
 use super::leases::Leases;
@@ -115,7 +115,9 @@ pub(super) struct Desk {
     pub(super) now: Instant,
     /// Commands that wait for what is behind memory, and how long; in order, for all have the same patience.
     pub(super) waits: VecDeque<(Instant, Ticket)>,
-    pub(super) wait_numbers: u64,
+    /// Those that ask again then.
+    pub(super) retries: VecDeque<(Instant, Ticket)>,
+    wait_numbers: u64,
     /// Lent to the connection that is served.
     pub(super) inbox: Inbox,
     pub(super) outboxes: Vec<Memory>,
@@ -123,6 +125,8 @@ pub(super) struct Desk {
     pub(super) sink: Vec<u8>,
 }
 
+/// When what was refused is asked for again: about as long as a device takes for something.
+const RETRY: Duration = Duration::from_millis(1);
 /// Bytes thrown away at a time.
 const SINK_BYTES: usize = 64 << 10;
 
@@ -136,6 +140,7 @@ impl Desk {
             tally: Tally::default(),
             now: Instant::now(),
             waits: VecDeque::new(),
+            retries: VecDeque::new(),
             wait_numbers: 0,
             inbox: Inbox::equipped(),
             outboxes: Vec::new(),
@@ -149,5 +154,10 @@ impl Desk {
         let ticket = Ticket { slot, connection, serial: self.wait_numbers };
         self.waits.push_back((self.now + self.shared.cache.patience, ticket));
         ticket
+    }
+
+    /// A command that waits asks again in a while.
+    pub(super) fn begin_retry(&mut self, ticket: Ticket) {
+        self.retries.push_back((self.now + RETRY, ticket));
     }
 }

@@ -49,7 +49,8 @@ impl Client {
     /// The next reply; an error at the end.
     pub(crate) fn reply(&mut self) -> io::Result<Vec<u8>> {
         let end = self.skip(0)?;
-        Ok(self.inbox.drain(..end).collect())
+        let rest = self.inbox.split_off(end);
+        Ok(std::mem::replace(&mut self.inbox, rest))
     }
 
     /// No more commands; replies still come.
@@ -94,7 +95,7 @@ impl Client {
     }
 
     fn fill(&mut self) -> io::Result<()> {
-        let mut part = vec![0; 256 << 10];
+        let mut part = [0; 32 << 10];
         let count = self.stream.read(&mut part)?;
         if count == 0 {
             return Err(ErrorKind::UnexpectedEof.into());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wavetank_calls::{
-    AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Plan, Storage, StorageOptions, StorePolicy,
+    AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Plan, QuotaPlan, Storage, StorageOptions, StorePolicy,
 };
 use wavetank_model::Nanos;
 use wavetank_serve::resp::{Door, Settings};
@@ -29,8 +29,14 @@ pub(crate) fn settings() -> Settings {
 pub(crate) fn cache(bytes: u64, adapters: Vec<AdapterPlan>, patience: Duration) -> Arc<Cache> {
     let eviction = EvictionPlan { policy: "lru".to_owned(), trigger_watermark: 0.9, eviction_ratio: 0.2 };
     let hour = Nanos(3_600_000_000_000);
-    let l1 =
-        L1Plan { capacity_bytes: Some(bytes), align_bytes: 1, write_ttl: hour, read_ttl: hour, eviction };
+    let l1 = L1Plan {
+        capacity_bytes: Some(bytes),
+        align_bytes: 1,
+        write_ttl: hour,
+        read_ttl: hour,
+        eviction,
+        quotas: QuotaPlan::default(),
+    };
     let plan = Plan {
         l1,
         adapters,

@@ -1,1 +1,167 @@
 //! A small run, told event by event.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use wavetank_model::{Labels, Priority, Prompt, Request, RequestId, SessionId, WorkerId};
+
+use super::*;
+
+const WORKER: WorkerId = WorkerId(0);
+const ID: RequestId = RequestId(0);
+
+fn details(session: &str) -> Request {
+    Request {
+        session: SessionId(0),
+        turn: 2,
+        prompt: Prompt::unique(1, 100),
+        output_tokens: 3,
+        priority: Priority::default(),
+        think: None,
+        labels: Some(Box::new(Labels { session: session.to_owned(), request: None })),
+    }
+}
+
+/// A request that is preempted after its first token and comes back.
+fn preempted(sink: &mut dyn for<'e> Sink<ServeEvent<'e>>) {
+    let details = details("a \"name\"");
+    let emitted = |start, steps| ServeEvent::TokensEmitted {
+        worker: WORKER,
+        start: Nanos(start),
+        steps,
+        requests: &[ID],
+    };
+    let admitted = |at, reused_tokens| ServeEvent::RequestAdmitted {
+        request: ID,
+        worker: WORKER,
+        at: Nanos(at),
+        reused_tokens,
+    };
+    let computed = |start, step, tokens| ServeEvent::PromptComputed {
+        request: ID,
+        worker: WORKER,
+        start: Nanos(start),
+        step: Nanos(step),
+        tokens,
+    };
+    for event in [
+        ServeEvent::RequestArrived { request: ID, at: Nanos(5), details: &details },
+        ServeEvent::RequestRouted {
+            request: ID,
+            worker: WORKER,
+            at: Nanos(5),
+            queued_since: None,
+            overlap_tokens: 0,
+        },
+        ServeEvent::RequestQueued { request: ID, worker: WORKER, at: Nanos(8) },
+        admitted(10, 40),
+        computed(10, 20, 60),
+        emitted(10, &[Nanos(20)]),
+        ServeEvent::RequestPreempted { request: ID, worker: WORKER, at: Nanos(35) },
+        admitted(50, 96),
+        computed(50, 10, 5),
+        emitted(50, &[Nanos(10), Nanos(4)]),
+        ServeEvent::RequestCompleted { request: ID, worker: WORKER, at: Nanos(64) },
+    ] {
+        sink.record(&event);
+    }
+}
+
+/// Broken by: a phase that is lost, or hits of a later admission in place of the first.
+#[test]
+fn a_request_goes_through_its_phases() {
+    let mut trace = ReplayTrace::new(Some(Vec::new()), Some(Vec::new()), 7, 0);
+    preempted(&mut trace);
+    let finished = trace.finish(Nanos(64));
+    let line: Value = serde_json::from_slice(&finished.spans.unwrap().unwrap()).unwrap();
+    let spans = line["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let since =
+        |span: &Value, key: &str| span[key].as_str().unwrap().parse::<u64>().unwrap() - spans::EPOCH.0;
+    let times: Vec<(&str, u64, u64)> = spans
+        .iter()
+        .map(|span| {
+            let (start, end) = (since(span, "startTimeUnixNano"), since(span, "endTimeUnixNano"));
+            (span["name"].as_str().unwrap(), start, end)
+        })
+        .collect();
+    let expected = [
+        ("request", 5, 64),
+        ("mp.lookup_prefetch", 10, 10),
+        ("queue", 5, 10),
+        ("prefill", 10, 30),
+        ("decode", 30, 35),
+        ("queue", 35, 50),
+        ("prefill", 50, 60),
+        ("decode", 60, 64),
+    ];
+    assert_eq!(times, expected);
+    let root = spans[0]["attributes"].to_string();
+    for told in [
+        r#"{"key":"session_id","value":{"stringValue":"a \"name\""}}"#,
+        r#"{"key":"hit_tokens","value":{"intValue":"40"}}"#,
+        r#"{"key":"hit_rate","value":{"doubleValue":0.4}}"#,
+        r#"{"key":"preemptions","value":{"intValue":"1"}}"#,
+        r#"{"key":"ttft_ns","value":{"intValue":"25"}}"#,
+        r#"{"key":"output_tokens","value":{"intValue":"3"}}"#,
+    ] {
+        assert!(root.contains(told), "{told}: {root}");
+    }
+    let slices: Value = serde_json::from_slice(&finished.slices.unwrap().unwrap()).unwrap();
+    let counts: Vec<String> = slices["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["ph"] == "C")
+        .map(|event| format!("{} {} {}", event["ts"], event["args"]["running"], event["args"]["waiting"]))
+        .collect();
+    assert_eq!(counts, ["0.008 0 1", "0.01 1 0", "0.035 0 1", "0.05 1 0", "0.064 0 0"]);
+}
+
+/// A place that takes some bytes and then no more.
+#[derive(Clone, Default)]
+struct Disk {
+    room: usize,
+    written: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.room {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.room -= bytes.len();
+        self.written.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Broken by: swallowing that a file is not whole, or letting it cost the other.
+#[test]
+fn a_full_disk_is_told_and_costs_one_file() {
+    let (full, empty) = (Disk { room: 100, ..Disk::default() }, Disk { room: 1 << 20, ..Disk::default() });
+    let mut trace = ReplayTrace::new(Some(empty.clone()), Some(full), 7, 0);
+    preempted(&mut trace);
+    let finished = trace.finish(Nanos(64));
+    let failure = finished.slices.unwrap().err().unwrap();
+    assert_eq!(failure.kind(), io::ErrorKind::StorageFull);
+    finished.spans.unwrap().unwrap();
+    assert!(empty.written.lock().unwrap().ends_with(b"]}]}]}\n"));
+}
+
+/// Broken by: forgetting what is in flight at the end, or an empty run that is no JSON.
+#[test]
+fn what_is_in_flight_is_written_as_such() {
+    let mut trace = ReplayTrace::new(Some(Vec::new()), Some(Vec::new()), 7, 0);
+    trace.record(&ServeEvent::RequestArrived { request: ID, at: Nanos(5), details: &details("x") });
+    let finished = trace.finish(Nanos(9));
+    let spans = String::from_utf8(finished.spans.unwrap().unwrap()).unwrap();
+    assert!(spans.contains(r#"{"key":"unfinished","value":{"boolValue":true}}"#), "{spans}");
+    assert!(!spans.contains("hit_rate"), "nothing was looked up");
+    let slices = finished.slices.unwrap().unwrap();
+    let slices: Value = serde_json::from_slice(&slices).unwrap();
+    assert_eq!(slices["traceEvents"], serde_json::json!([]), "no worker took it");
+}

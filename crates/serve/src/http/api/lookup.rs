@@ -44,7 +44,9 @@ pub(in crate::http) fn lookup(
     let grid = Arc::new(Grid::of(&asked, desk.plan.chunk_size)?);
     let busy = desk.sessions.enter(&asked.request_id, asked.mode.policy(), parent)?;
     desk.sessions.publish(&busy.0.id, || CacheFact::LookupStarted);
+    desk.counts.lookup_requests.add(1);
     let fates = if grid.columns() == 0 {
+        desk.counts.lookup_early_exits.add(1);
         desk.sessions.publish(&busy.0.id, || CacheFact::LookupEnded(Box::new(grid.outcome(&[]))));
         Vec::new()
     } else {
@@ -105,8 +107,15 @@ impl Waiting {
         let (fates, found) = came.map_or_else(|| self.late(), all_of);
         self.count(&fates);
         sender.send_replace(Some(Arc::new(found)));
-        let outcome = || CacheFact::LookupEnded(Box::new(self.grid.outcome(&fates)));
-        self.desk.sessions.publish(&self.busy.0.id, outcome);
+        let outcome = self.grid.outcome(&fates);
+        let counts = &self.desk.counts;
+        counts.lookup_requested_tokens.add(outcome.requested_tokens);
+        counts.lookup_hit_tokens.add(outcome.hit_tokens);
+        counts.lookup_l1_hit_tokens.add(outcome.l1_hit_tokens);
+        counts.lookup_l2_hit_tokens.add(outcome.l2_hit_tokens);
+        counts.lookup_l1_hit_keys.add(outcome.l1_hit_keys);
+        counts.lookup_l2_hit_keys.add(outcome.l2_hit_keys);
+        self.desk.sessions.publish(&self.busy.0.id, || CacheFact::LookupEnded(Box::new(outcome)));
     }
 
     /// What memory has by itself: nobody waits for the rest.

@@ -11,6 +11,7 @@ use super::super::session::Busy;
 pub(super) struct Transfer {
     desk: Arc<Desk>,
     busy: Busy,
+    way: TransferWay,
     number: u64,
     done: Done,
     is_over: bool,
@@ -45,7 +46,11 @@ impl Transfer {
         let device = || Arc::clone(&caller.device);
         let fact = || CacheFact::TransferSubmitted { way, transfer: number, device: device() };
         desk.sessions.publish(&busy.0.id, fact);
-        Self { desk: Arc::clone(desk), busy, number, done: Done::default(), is_over: false }
+        match way {
+            TransferWay::Store => desk.counts.stores_submitted.add(1),
+            TransferWay::Retrieve => desk.counts.retrieves_submitted.add(1),
+        }
+        Self { desk: Arc::clone(desk), busy, way, number, done: Done::default(), is_over: false }
     }
 
     /// It begins.
@@ -73,6 +78,14 @@ impl Transfer {
             return;
         }
         let Done { objects, bytes, tokens } = self.done;
+        let counts = &self.desk.counts;
+        match self.way {
+            TransferWay::Store => counts.stores_finished.add(1),
+            TransferWay::Retrieve => {
+                counts.retrieves_finished.add(1);
+                counts.chunks_loaded.add(objects);
+            }
+        }
         self.desk.sessions.publish(&self.busy.0.id, || CacheFact::TransferEnded {
             transfer: self.number,
             count: objects,

@@ -12,7 +12,7 @@ use crate::resp::session::{Found, Purpose, Told, Wait};
 pub(super) fn get(call: &mut Call<'_>) -> Outcome {
     match find(call, 1)? {
         Found::Coming => {
-            wait(call, vec![Found::Coming], 1, Purpose::Whole);
+            wait(call, vec![Found::Coming], Purpose::Whole);
         }
         found => give(call, &found),
     }
@@ -24,7 +24,7 @@ pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
     call.check_keys(1)?;
     let found = (1..call.args.len()).map(|index| find(call, index)).collect::<Result<Vec<_>, _>>()?;
     if found.iter().any(|found| matches!(found, Found::Coming)) {
-        wait(call, found, 1, Purpose::Each);
+        wait(call, found, Purpose::Each);
         return Ok(());
     }
     give_each(call, &found);
@@ -37,7 +37,7 @@ pub(super) fn getrange(call: &mut Call<'_>) -> Outcome {
     let (first, last) = (bound(2)?, bound(3)?);
     match find(call, 1)? {
         Found::Coming => {
-            wait(call, vec![Found::Coming], 1, Purpose::Range(first, last));
+            wait(call, vec![Found::Coming], Purpose::Range(first, last));
         }
         found => give_range(call, &found, (first, last)),
     }
@@ -56,33 +56,63 @@ pub(super) fn find(call: &mut Call<'_>, index: usize) -> Result<Found, super::Re
     Ok(found)
 }
 
-/// The connection waits for what is coming; the first of `found` is the argument `from`.
-pub(super) fn wait(call: &mut Call<'_>, found: Vec<Found>, from: usize, purpose: Purpose) {
+/// The connection waits for what is coming.
+pub(super) fn wait(call: &mut Call<'_>, found: Vec<Found>, purpose: Purpose) {
     let ticket = call.desk.begin_wait(call.session.slot, call.session.id);
-    let mut coming = 0;
-    for (place, _) in found.iter().enumerate().filter(|(_, found)| matches!(found, Found::Coming)) {
-        let mailbox = Arc::clone(&call.desk.mailbox);
-        let then = move |object| mailbox.post(Letter::Brought(ticket, place, object));
-        let name = call.args.bytes(from + place);
-        call.desk.shared.cache.storage.fetch(name, Box::new(then));
-        // From here on the fetch keeps it.
-        call.desk.leases.end(call.session.id, name);
-        coming += 1;
+    let mut wait = Wait { ticket, found, coming: 0, purpose, command: call.command };
+    for place in 0..wait.found.len() {
+        if matches!(wait.found[place], Found::Coming) {
+            bring(call, &mut wait, place);
+        }
     }
-    *call.wait = Some(Wait { ticket, found, coming, purpose, command: call.command });
+    *call.wait = Some(wait);
 }
 
-/// What a command waited for is there, or will not come: replies.
+fn bring(call: &mut Call<'_>, wait: &mut Wait, place: usize) {
+    let (mailbox, ticket) = (Arc::clone(&call.desk.mailbox), wait.ticket);
+    let then = move |object: Option<Arc<Object>>| {
+        // Who is told at once was not even put in the queue.
+        let otherwise = if mailbox.is_own() { Found::Refused } else { Found::Lost };
+        mailbox.post(Letter::Brought(ticket, place, object.map_or(otherwise, Found::Brought)));
+    };
+    let name = call.args.bytes(1 + place);
+    call.desk.shared.cache.storage.fetch(name, Box::new(then));
+    // From here on the fetch keeps it.
+    call.desk.leases.end(call.session.id, name);
+    wait.coming += 1;
+}
+
+/// What a command waited for has come or will not. What was refused is asked for again in a while.
+pub(crate) fn resume(call: &mut Call<'_>, wait: Wait) {
+    if wait.found.iter().any(|found| matches!(found, Found::Refused)) {
+        call.desk.begin_retry(wait.ticket);
+        *call.wait = Some(wait);
+    } else {
+        finish(call, wait);
+    }
+}
+
+/// Asks again for what was refused.
+pub(crate) fn retry(call: &mut Call<'_>, mut wait: Wait) {
+    for place in 0..wait.found.len() {
+        if matches!(wait.found[place], Found::Refused) {
+            // Somebody else may have brought it, or removed it.
+            wait.found[place] = find(call, 1 + place).unwrap_or(Found::Absent);
+            if matches!(wait.found[place], Found::Coming) {
+                bring(call, &mut wait, place);
+            }
+        }
+    }
+    match wait.coming {
+        0 => finish(call, wait),
+        _ => *call.wait = Some(wait),
+    }
+}
+
+/// Replies with what has come.
 pub(crate) fn finish(call: &mut Call<'_>, wait: Wait) {
     call.command = wait.command;
-    let found: Vec<Found> = wait
-        .found
-        .into_iter()
-        .map(|found| match found {
-            Found::Coming => Found::Lost,
-            other => other,
-        })
-        .collect();
+    let found = wait.found;
     let one = found.first().unwrap_or(&Found::Absent);
     let outcome = match wait.purpose {
         Purpose::Whole => {
@@ -97,9 +127,7 @@ pub(crate) fn finish(call: &mut Call<'_>, wait: Wait) {
             give_range(call, one, (first, last));
             Ok(())
         }
-        Purpose::Replace(name, blank, manner) => {
-            set::replace(call, one.object().cloned(), (&name, blank, manner))
-        }
+        Purpose::Replace(blank, manner) => set::replace(call, one.object().cloned(), (blank, manner)),
     };
     conclude(call, outcome);
 }
@@ -153,7 +181,7 @@ fn count(call: &mut Call<'_>, found: &Found) -> u64 {
     match found {
         Found::Here(_) => tally.l1_hits += 1,
         Found::Brought(_) => tally.l2_hits += 1,
-        Found::Coming | Found::Lost => {
+        Found::Coming | Found::Refused | Found::Lost => {
             tally.l2_failures += 1;
             tally.misses += 1;
         }

@@ -20,7 +20,7 @@ use super::reply::Reply;
 use super::session::{Access, Session, Told, Wait};
 use super::shared::Desk;
 pub(super) use client::access;
-pub(super) use lookup::finish;
+pub(super) use lookup::{finish, resume, retry};
 pub(super) use set::no_room;
 
 /// The release whose replies these are; clients ask for it.

@@ -36,14 +36,10 @@ pub(super) fn set(call: &mut Call<'_>) -> Outcome {
     }
     match find(call, 1)? {
         Found::Coming => {
-            let purpose = Purpose::Replace(call.args.bytes(1).to_vec(), blank, options.manner);
-            wait(call, vec![Found::Coming], 1, purpose);
+            wait(call, vec![Found::Coming], Purpose::Replace(blank, options.manner));
             Ok(())
         }
-        found => {
-            let name = call.args.bytes(1);
-            replace(call, found.object().cloned(), (name, blank, options.manner))
-        }
+        found => replace(call, found.object().cloned(), (blank, options.manner)),
     }
 }
 
@@ -51,9 +47,9 @@ pub(super) fn set(call: &mut Call<'_>) -> Outcome {
 pub(super) fn replace(
     call: &mut Call<'_>,
     seen: Option<Arc<Object>>,
-    (name, blank, manner): (&[u8], Blank, SetManner),
+    (blank, manner): (Blank, SetManner),
 ) -> Outcome {
-    let set = write(call, name, blank, manner)?;
+    let set = write(call, call.args.bytes(1), blank, manner)?;
     // Memory may have let it go in between.
     match set.before.or(seen) {
         Some(before) => call.out.value(&before, 0..before.len()),
