@@ -52,6 +52,10 @@ impl<T> AsMut<Links> for Noted<T> {
 pub(crate) fn row_of<T: Default>(rows: &mut Vec<T>, slot: u32) -> &mut T {
     let at = slot as usize;
     if rows.len() <= at {
+        // By an eighth: half a table of nothing is a lot of memory.
+        if rows.capacity() <= at {
+            rows.reserve_exact((at + 1).max(rows.len() + rows.len() / 8 + 64) - rows.len());
+        }
         rows.resize_with(at + 1, T::default);
     }
     &mut rows[at]

@@ -155,9 +155,9 @@ impl Fields {
         }
     }
 
-    /// GiB, in bytes.
+    /// GiB, in whole bytes; a number that was written from bytes is read as those.
     fn size(&mut self, name: &str) -> Result<Option<u64>> {
-        Ok(self.number(name)?.map(|gib| (gib * GIB) as u64))
+        Ok(self.number(name)?.map(|gib| (gib * GIB + 1e-3) as u64))
     }
 
     fn object(&mut self, name: &str) -> Result<Option<Self>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use wavetank_model::{Fate, KeyId, Nanos, Result};
 
+use crate::background::{Background, Behind};
 use crate::l1::L1;
 use crate::l2::{Adapter, Way};
 use crate::label::{Label, Labels};
@@ -52,84 +53,6 @@ struct Copying {
     ends: Nanos,
     adapter: usize,
     keys: Arc<[KeyId]>,
-}
-
-/// What happened besides calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Background {
-    /// In memory.
-    pub l1: Passes,
-    /// In each tier behind it.
-    pub adapters: Vec<Behind>,
-}
-
-/// What a tier's eviction loop did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Passes {
-    /// Objects that left.
-    pub evicted: u64,
-    /// Looks that found the tier full enough.
-    pub passes: u64,
-}
-
-/// What happened in a tier behind memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Behind {
-    /// What its loop did.
-    #[serde(flatten)]
-    pub evictions: Passes,
-    /// Objects that were copied to it.
-    pub copied: u64,
-    /// Objects that found no room there.
-    pub dropped: u64,
-    /// Objects that a device failed to write or read.
-    pub failed: u64,
-    /// Objects that were loaded from it.
-    pub loaded: u64,
-}
-
-impl Background {
-    /// The sum over all tiers behind memory.
-    pub fn behind(&self) -> Behind {
-        self.adapters.iter().fold(Behind::default(), |sum, tier| Behind {
-            evictions: Passes {
-                evicted: sum.evictions.evicted + tier.evictions.evicted,
-                passes: sum.evictions.passes + tier.evictions.passes,
-            },
-            copied: sum.copied + tier.copied,
-            dropped: sum.dropped + tier.dropped,
-            failed: sum.failed + tier.failed,
-            loaded: sum.loaded + tier.loaded,
-        })
-    }
-
-    /// What happened since it was `earlier`.
-    pub(crate) fn since(&self, earlier: &Self) -> Self {
-        let adapters = self.adapters.iter().zip(&earlier.adapters);
-        Self {
-            l1: self.l1.since(earlier.l1),
-            adapters: adapters
-                .map(|(now, then)| Behind {
-                    evictions: now.evictions.since(then.evictions),
-                    copied: now.copied - then.copied,
-                    dropped: now.dropped - then.dropped,
-                    failed: now.failed - then.failed,
-                    loaded: now.loaded - then.loaded,
-                })
-                .collect(),
-        }
-    }
-}
-
-impl Passes {
-    fn since(self, earlier: Self) -> Self {
-        Self { evicted: self.evicted - earlier.evicted, passes: self.passes - earlier.passes }
-    }
-
-    fn add(&mut self, left: Option<u64>) {
-        self.passes += u64::from(left.is_some());
-        self.evicted += left.unwrap_or(0);
-    }
 }
 
 impl Engine {
@@ -237,6 +160,11 @@ impl Engine {
     /// What an object of so many bytes takes of memory, if that could ever have room for it.
     pub fn room_of(&self, bytes: u64) -> Option<u64> {
         Some(self.l1.aligned(bytes)).filter(|taken| self.l1.could_hold(*taken))
+    }
+
+    /// What an object of so many bytes takes of memory.
+    pub fn taken_by(&self, bytes: u64) -> u64 {
+        self.l1.aligned(bytes)
     }
 
     /// Whether so much more fits into memory.
@@ -528,9 +456,10 @@ impl Engine {
         self.let_go(keys, &ways);
     }
 
-    /// Objects that were to be copied to the tier behind with this number are not: it is too slow for them.
+    /// Objects whose copies to the tier behind with this number began last are not copied: it is too slow for
+    /// them.
     pub fn drop_copy(&mut self, adapter: usize, keys: &[KeyId]) {
-        let ways = self.end_ways(adapter, keys);
+        let ways: Vec<Way> = keys.iter().map(|key| self.adapters[adapter].drop_way(*key)).collect();
         self.counts.adapters[adapter].dropped += keys.len() as u64;
         self.notes.add(self.now, || Happened::Dropped(adapter as u8, keys.into()));
         self.let_go(keys, &ways);

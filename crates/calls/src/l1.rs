@@ -4,55 +4,12 @@ use wavetank_cache::eviction::{self, Eviction, Quotas, Settings};
 use wavetank_model::{Fate, KeyId, Nanos, Result};
 
 use crate::busy::{Busy, BusyTable};
+use crate::grow::grow;
 use crate::label::Labels;
 use crate::lock::Lock;
 use crate::note::{Happened, Notes};
 use crate::plan::{L1Plan, Tenants};
-
-/// An object, as far as memory knows it: what it takes where it is resident, and marks. Eight bytes, because
-/// there are many.
-#[derive(Clone, Copy, Debug, Default)]
-struct Object(u64);
-
-impl Object {
-    const RESIDENT: u64 = 1;
-    /// It leaves with its last reader.
-    const TEMPORARY: u64 = 2;
-    /// The policy knows it.
-    const TRACKED: u64 = 4;
-    /// Something may be going on with it: there is a row of the table of those.
-    const BUSY: u64 = 8;
-    const MARKS: u32 = 4;
-
-    fn has(self, mark: u64) -> bool {
-        self.0 & mark != 0
-    }
-
-    fn mark(&mut self, mark: u64) {
-        self.0 |= mark;
-    }
-
-    fn unmark(&mut self, mark: u64) {
-        self.0 &= !mark;
-    }
-
-    fn resident(self) -> Option<u64> {
-        self.has(Self::RESIDENT).then_some(self.0 >> Self::MARKS)
-    }
-
-    /// It is there, and takes so much.
-    fn enter(&mut self, taken: u64) {
-        let marks = self.0 & (Self::TRACKED | Self::BUSY);
-        self.0 = taken << Self::MARKS | marks | Self::RESIDENT;
-    }
-
-    /// It is not there any more; what it took.
-    fn leave(&mut self) -> u64 {
-        let taken = self.resident().unwrap_or(0);
-        self.0 &= Self::TRACKED | Self::BUSY;
-        taken
-    }
-}
+use crate::record::Record;
 
 /// Memory.
 pub(crate) struct L1 {
@@ -60,7 +17,7 @@ pub(crate) struct L1 {
     policy: Box<dyn Eviction>,
     /// Where the policy goes by them.
     quotas: Quotas,
-    objects: Vec<Object>,
+    objects: Vec<Record>,
     busy: BusyTable,
     used: u64,
     /// What of it is taken by objects that are being written and have no name yet.
@@ -88,9 +45,7 @@ impl L1 {
 
     /// Makes room for keys up to and without `keys` in its tables.
     pub(crate) fn grow(&mut self, keys: usize) {
-        if self.objects.len() < keys {
-            self.objects.resize(keys, Object::default());
-        }
+        grow(&mut self.objects, keys);
     }
 
     /// Bytes of objects, resident or being written.
@@ -110,13 +65,13 @@ impl L1 {
     }
 
     pub(crate) fn is_resident(&self, key: KeyId) -> bool {
-        self.objects[place(key)].has(Object::RESIDENT)
+        self.objects[place(key)].has(Record::RESIDENT)
     }
 
     /// Whether anything is known of `key`.
     pub(crate) fn knows(&self, key: KeyId) -> bool {
         let object = self.objects[place(key)];
-        object.has(Object::RESIDENT | Object::TRACKED) || self.busy_of(key).is_some()
+        object.has(Record::RESIDENT | Record::TRACKED) || self.busy_of(key).is_some()
     }
 
     /// Whether a reader holds it, and why not.
@@ -165,7 +120,7 @@ impl L1 {
             let fate = if self.is_resident(key) {
                 Fate::Resident
             } else {
-                self.objects[place(key)].mark(Object::BUSY);
+                self.objects[place(key)].mark(Record::BUSY);
                 let busy = self.busy.row(key);
                 if busy.staged.is_some() && busy.write.is_held(now) {
                     Fate::Staged
@@ -281,7 +236,7 @@ impl L1 {
                 busy.reads.give(times);
                 busy.reads.is_free()
             });
-            if given == Some(true) && self.objects[place(key)].has(Object::TEMPORARY) {
+            if given == Some(true) && self.objects[place(key)].has(Record::TEMPORARY) {
                 self.drop_resident(key);
             }
         }
@@ -290,8 +245,8 @@ impl L1 {
 
     /// Whether holding `key` and giving it back would leave no trace but its use.
     pub(crate) fn is_plain(&self, key: KeyId) -> bool {
-        let marks = Object::RESIDENT | Object::TEMPORARY | Object::BUSY;
-        self.objects[place(key)].0 & marks == Object::RESIDENT
+        let marks = Record::RESIDENT | Record::TEMPORARY | Record::BUSY;
+        self.objects[place(key)].0 & marks == Record::RESIDENT
     }
 
     /// `key` will come from behind: its room is taken from now on. A tenant that gets above its quota by it
@@ -304,7 +259,7 @@ impl L1 {
         (labels, notes): (&Labels, &mut Notes),
     ) {
         let taken = self.aligned(bytes);
-        if !self.objects[place(key)].has(Object::TRACKED) {
+        if !self.objects[place(key)].has(Record::TRACKED) {
             self.make_own_room((&[key], &[Fate::Done]), taken, now, (labels, notes));
         }
         self.used += taken;
@@ -348,7 +303,7 @@ impl L1 {
         let object = &mut self.objects[place(key)];
         object.enter(taken);
         if temporary {
-            object.mark(Object::TEMPORARY);
+            object.mark(Record::TEMPORARY);
         }
     }
 
@@ -396,7 +351,7 @@ impl L1 {
 
     /// `key` was used.
     pub(crate) fn touch(&mut self, key: KeyId) {
-        if self.objects[place(key)].has(Object::TRACKED) {
+        if self.objects[place(key)].has(Record::TRACKED) {
             self.policy.touch(key.0);
         }
     }
@@ -452,21 +407,21 @@ impl L1 {
     }
 
     fn busy_of(&self, key: KeyId) -> Option<&Busy> {
-        if self.objects[place(key)].has(Object::BUSY) { self.busy.of(key) } else { None }
+        if self.objects[place(key)].has(Record::BUSY) { self.busy.of(key) } else { None }
     }
 
     fn busy(&mut self, key: KeyId) -> &mut Busy {
-        self.objects[place(key)].mark(Object::BUSY);
+        self.objects[place(key)].mark(Record::BUSY);
         self.busy.row(key)
     }
 
     fn change<R>(&mut self, key: KeyId, change: impl FnOnce(&mut Busy) -> R) -> Option<R> {
-        if !self.objects[place(key)].has(Object::BUSY) {
+        if !self.objects[place(key)].has(Record::BUSY) {
             return None;
         }
         let (result, is_over) = self.busy.change(key, change)?;
         if is_over {
-            self.objects[place(key)].unmark(Object::BUSY);
+            self.objects[place(key)].unmark(Record::BUSY);
         }
         Some(result)
     }
@@ -482,8 +437,8 @@ impl L1 {
     fn drop_unused(&mut self, key: KeyId) {
         let is_coming = self.busy_of(key).is_some_and(|busy| busy.staged.is_some() || busy.loads > 0);
         let object = &mut self.objects[place(key)];
-        if !is_coming && !object.has(Object::RESIDENT) && object.has(Object::TRACKED) {
-            object.unmark(Object::TRACKED);
+        if !is_coming && !object.has(Record::RESIDENT) && object.has(Record::TRACKED) {
+            object.unmark(Record::TRACKED);
             self.policy.remove(key.0);
             self.tracked -= 1;
         }
@@ -492,11 +447,11 @@ impl L1 {
     /// Newest for the policy.
     fn renew(&mut self, key: KeyId, bytes: u64, labels: &Labels) {
         let object = &mut self.objects[place(key)];
-        if object.has(Object::TRACKED) {
+        if object.has(Record::TRACKED) {
             self.policy.touch(key.0);
             return;
         }
-        object.mark(Object::TRACKED);
+        object.mark(Record::TRACKED);
         self.policy.insert(key.0, &labels.resident(key, bytes));
         self.tracked += 1;
     }
@@ -505,23 +460,23 @@ impl L1 {
 /// An object that waits for room.
 const NOT_YET: u64 = 0;
 
-fn is_idle(objects: &[Object], busy: &BusyTable, slot: u32, now: Nanos) -> bool {
-    let is_busy = objects[slot as usize].has(Object::BUSY);
+fn is_idle(objects: &[Record], busy: &BusyTable, slot: u32, now: Nanos) -> bool {
+    let is_busy = objects[slot as usize].has(Record::BUSY);
     !is_busy || busy.of(KeyId(slot)).is_none_or(|busy| !busy.keeps(now))
 }
 
 /// A victim leaves, with what was being written of it; what it took.
-fn leave(objects: &mut [Object], busy: &mut BusyTable, slot: u32, (now, notes): (Nanos, &mut Notes)) -> u64 {
+fn leave(objects: &mut [Record], busy: &mut BusyTable, slot: u32, (now, notes): (Nanos, &mut Notes)) -> u64 {
     let (key, object) = (KeyId(slot), &mut objects[slot as usize]);
     let resident = object.resident();
     object.leave();
-    object.unmark(Object::TRACKED);
+    object.unmark(Record::TRACKED);
     let gone = busy.change(key, |busy| {
         (busy.reads, busy.write) = (Lock::default(), Lock::default());
         busy.staged.take()
     });
     if gone.is_some_and(|(_, is_over)| is_over) {
-        object.unmark(Object::BUSY);
+        object.unmark(Record::BUSY);
     }
     let staged = gone.and_then(|(staged, _)| staged);
     resident.inspect(|_| notes.add(now, || Happened::Freed(key)));

@@ -4,6 +4,7 @@ use wavetank_cache::eviction::{self, Eviction, Settings};
 use wavetank_model::{KeyId, Nanos, Result};
 
 use crate::busy::{Passing, Sparse};
+use crate::grow::grow;
 use crate::label::Labels;
 use crate::note::{Happened, Notes};
 use crate::plan::{AdapterPlan, Tenants};
@@ -63,9 +64,7 @@ impl Adapter {
     }
 
     pub(crate) fn grow(&mut self, keys: usize) {
-        if self.bytes.len() < keys {
-            self.bytes.resize(keys, 0);
-        }
+        grow(&mut self.bytes, keys);
     }
 
     pub(crate) fn has(&self, key: KeyId) -> bool {
@@ -104,6 +103,15 @@ impl Adapter {
             if was_outdated { Way::Outdated } else { Way::Current }
         });
         ended.map_or(Way::None, |(way, _)| way)
+    }
+
+    /// The last way of those of `key` is not gone.
+    pub(crate) fn drop_way(&mut self, key: KeyId) -> Way {
+        let dropped = self.ways.change(key, |ways| {
+            ways.all -= 1;
+            ways.outdated = ways.outdated.min(ways.all);
+        });
+        dropped.map_or(Way::None, |_| Way::Current)
     }
 
     /// What is on its way is not wanted any more.

@@ -4,6 +4,8 @@
 use wavetank_cache::eviction::Resident;
 use wavetank_model::KeyId;
 
+use crate::grow::grow;
+
 /// Nobody's tenant: a pass makes room for no one.
 const NOBODY: u32 = u32::MAX;
 
@@ -67,8 +69,6 @@ impl Labels {
 
 fn set<T: Clone + Default>(table: &mut Vec<T>, key: KeyId, value: T) {
     let at = key.0 as usize;
-    if table.len() <= at {
-        table.resize(at + 1, T::default());
-    }
+    grow(table, at + 1);
     table[at] = value;
 }

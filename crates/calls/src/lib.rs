@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod background;
 mod busy;
 mod bytes;
 mod config;
 mod engine;
 mod fold;
+mod grow;
 mod l1;
 mod l2;
 mod label;
@@ -21,12 +23,14 @@ mod object_name;
 mod plan;
 mod play;
 mod prefetch;
+mod record;
 mod replay;
 mod storage;
 mod tick;
 
+pub use background::{Background, Behind, Passes};
 pub use bytes::{Keeping, Object};
-pub use engine::{Background, Behind, Engine, Passes, Tempo};
+pub use engine::{Engine, Tempo};
 pub use label::Label;
 pub use note::{Happened, Note};
 pub use object_name::ObjectName;

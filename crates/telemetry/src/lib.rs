@@ -18,7 +18,7 @@ mod status;
 mod tally;
 mod tracer;
 
-pub use assembly::{Assembler, AssemblyPlan, SessionCounts};
+pub use assembly::{Assembler, AssemblyPlan, Moment, SessionCounts};
 pub use bus::Bus;
 pub use plan::{Patience, Tell, TraceArgs, TracePlan};
 pub use resource::{Environment, Resource};

@@ -9,7 +9,7 @@ use tokio::runtime;
 use tokio::time::{Instant, sleep};
 use wavetank_model::{CacheEvent, Error, ErrorKind, Nanos, Result};
 
-use crate::assembly::{Assembler, SessionCounts};
+use crate::assembly::{Assembler, Moment, SessionCounts};
 use crate::bus::{Bus, Queue};
 use crate::exporters::{Exporter, Target};
 use crate::lane::{Lane, Setting};
@@ -96,6 +96,7 @@ impl Drop for Tracer {
 struct Worker<'s> {
     shared: &'s Shared,
     lanes: Vec<Lane>,
+    started: Instant,
     assembler: Assembler,
     events: Vec<CacheEvent>,
     /// Spans that wait to be sent together.
@@ -119,6 +120,7 @@ impl<'s> Worker<'s> {
         Self {
             shared,
             lanes: each.map(lane).collect(),
+            started: Instant::now(),
             assembler: Assembler::new(plan.assembly),
             events: Vec::new(),
             spans: Vec::new(),
@@ -147,7 +149,7 @@ impl<'s> Worker<'s> {
     fn gather(&mut self, is_last: bool) {
         self.shared.queue.take(&mut self.events);
         self.events.drain(..).for_each(|event| self.assembler.record(event));
-        let now = wall_clock();
+        let now = Moment { wall: wall_clock(), elapsed: nanos(self.started.elapsed()) };
         match is_last {
             true => self.assembler.end_all(now),
             false => self.assembler.pass_time(now),
@@ -168,6 +170,9 @@ impl<'s> Worker<'s> {
 
 /// Since 1970.
 fn wall_clock() -> Nanos {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    nanos(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+}
+
+fn nanos(span: Duration) -> Nanos {
+    Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -194,7 +194,7 @@ impl Freight {
     /// Writes objects; those that a device failed to write.
     pub(crate) fn put_parcels(&mut self, parcels: &[Parcel]) -> Vec<KeyId> {
         let mut asked = HashMap::new();
-        for Parcel { key, name, object, existing, number, expires_s } in parcels {
+        for Parcel { key, name, object, existing, number, expires_s, .. } in parcels {
             let put = put(Key::new(&**name), object, *existing);
             let birth = Birth { put: *number, tenant: 0, expires_s: *expires_s };
             asked.insert(self.lane.put_born(put, birth), *key);
@@ -269,6 +269,8 @@ pub(crate) struct Parcel {
     pub(crate) key: KeyId,
     pub(crate) name: Box<[u8]>,
     pub(crate) object: Arc<Object>,
+    /// What it takes of memory as long as it is under way.
+    pub(crate) taken: u64,
     /// What if something has its name.
     pub(crate) existing: Existing,
     /// Of two objects of one name the one with the higher is the later.

@@ -21,7 +21,7 @@ struct Books {
 
 /// The bytes of an object; its memory goes back to where it came from.
 pub struct Object {
-    bytes: Vec<u8>,
+    bytes: Box<[u8]>,
     pool: Arc<Pool>,
 }
 
@@ -33,12 +33,12 @@ impl Pool {
 
     /// An object of `len` bytes, with whatever was there before.
     pub(crate) fn object(self: &Arc<Self>, len: usize) -> Object {
-        Object { bytes: self.take(len), pool: Arc::clone(self) }
+        self.adopt(self.take(len))
     }
 
     /// An object of bytes that are in a buffer of [`Self::take`], or in one that came another way.
     pub(crate) fn adopt(self: &Arc<Self>, bytes: Vec<u8>) -> Object {
-        Object { bytes, pool: Arc::clone(self) }
+        Object { bytes: bytes.into(), pool: Arc::clone(self) }
     }
 
     /// A buffer of `len` bytes; it comes back, or is [`Self::lost`].
@@ -125,7 +125,7 @@ impl AsRef<[u8]> for Object {
 
 impl Drop for Object {
     fn drop(&mut self) {
-        self.pool.give(std::mem::take(&mut self.bytes));
+        self.pool.give(std::mem::take(&mut self.bytes).into());
     }
 }
 

@@ -273,4 +273,34 @@ proptest! {
             prop_assert_eq!(found, written.contains(&number));
         }
     }
+
+    /// Broken by: a use that does not renew, forgets a lock or a temporary object, or renews what others
+    /// hold for too long.
+    #[test]
+    fn one_use_is_a_prefetch_a_read_and_its_end(acts in acts(), uses in prop::collection::vec(0u32..24, 60)) {
+        let plan = plan(8, 12);
+        let (mut quick, mut slow) = (engine(&plan), engine(&plan));
+        for (act, number) in acts.iter().zip(uses) {
+            let fates = perform(&mut quick, std::slice::from_ref(act));
+            prop_assert_eq!(perform(&mut slow, std::slice::from_ref(act)), fates);
+            let is_there = quick.l1.is_resident(KeyId(number));
+            prop_assert_eq!(quick.use_resident(KeyId(number)), is_there);
+            if is_there {
+                prop_assert_eq!(fetch(&mut slow, &grid(&[&[number]])), [Fate::FirstTier]);
+                let mut fates = Vec::new();
+                slow.read_enter(&keys(&[number]), &mut fates);
+                prop_assert_eq!(fates, [Fate::Done]);
+                prop_assert_eq!(release(&mut slow, &[number]), [Fate::Done]);
+            }
+            prop_assert_eq!((quick.used(), quick.held()), (slow.used(), slow.held()));
+        }
+        // They leave in the same order.
+        quick.keep_notes();
+        slow.keep_notes();
+        prop_assert_eq!(quick.pass_up_to(0, Some(24)), slow.pass_up_to(0, Some(24)));
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        quick.take_notes(&mut one);
+        slow.take_notes(&mut other);
+        prop_assert_eq!(one, other);
+    }
 }

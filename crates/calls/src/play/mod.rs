@@ -291,11 +291,7 @@ impl<'a> Director<'a> {
                 Happened::Freed(key) => self.resident[key.0 as usize] = None,
                 Happened::Copying(adapter, keys) => self.copy(usize::from(*adapter), keys, &mut work),
                 Happened::Copied(adapter, keys) => self.copied(usize::from(*adapter), keys),
-                Happened::Dropped(adapter, keys) => {
-                    let adapter = usize::from(*adapter);
-                    self.copied(adapter, keys);
-                    keys.iter().for_each(|key| self.delete(adapter, *key, &mut work));
-                }
+                Happened::Dropped(adapter, keys) => self.drop_copy(usize::from(*adapter), keys, &mut work),
                 Happened::Deleted(adapter, key) => self.delete(usize::from(*adapter), *key, &mut work),
                 Happened::Lost(..)
                 | Happened::Passed(..)
@@ -372,6 +368,21 @@ impl<'a> Director<'a> {
             }
             if arrivals.is_empty() {
                 coming.remove(key);
+            }
+        }
+    }
+
+    /// The copies that began last do not count: their bytes go, unless there are others.
+    fn drop_copy(&mut self, adapter: usize, keys: &[KeyId], work: &mut Work) {
+        for key in keys {
+            let Tier { coming, present, .. } = &mut self.behind[adapter];
+            let Some(arrivals) = coming.get_mut(key) else { continue };
+            arrivals.pop_back();
+            if arrivals.is_empty() {
+                coming.remove(key);
+            }
+            if !present.contains_key(key) {
+                self.delete(adapter, *key, work);
             }
         }
     }

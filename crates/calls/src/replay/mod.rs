@@ -34,7 +34,8 @@ pub use self::listen::{Act, Both, Listener, Made};
 pub use self::record::Recorder;
 pub use self::tally::{Count, Divergence, Operations, Tally};
 use self::told::Told;
-use crate::engine::{Background, Engine, Tempo};
+use crate::background::Background;
+use crate::engine::{Engine, Tempo};
 use crate::plan::Plan;
 
 /// Calls between two looks at whether to stop.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use wavetank_model::{Fate, Nanos};
 
 use super::listen::Act;
-use crate::engine::Background;
+use crate::background::Background;
 use crate::play::{Latencies, Spread};
 
 /// What became of the keys of all calls.

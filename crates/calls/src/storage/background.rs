@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use wavetank_model::{Fate, KeyId, StorageCall};
 
-use super::named::held;
+use super::look::held;
 use super::state::{Ending, Errand, Incoming, Load, Locked, Shared, Stop};
 use crate::bytes::{Freight, Object, Parcel, Wanted};
 
@@ -51,7 +51,8 @@ struct Written {
     ends: Instant,
     keys: Vec<KeyId>,
     failed: Vec<KeyId>,
-    bytes: u64,
+    /// What they took of memory.
+    taken: u64,
     errands: u64,
 }
 
@@ -106,6 +107,7 @@ impl Porter {
         }
         let begun = Instant::now();
         let keys: Vec<KeyId> = parcels.iter().map(|parcel| parcel.key).collect();
+        let taken = parcels.iter().map(|parcel| parcel.taken).sum();
         let bytes = parcels.iter().map(|parcel| parcel.object.len() as u64).sum();
         self.drop_outdated(&mut parcels);
         let failed = self.write(&parcels);
@@ -115,7 +117,7 @@ impl Porter {
         let others = others.map(|other| other.ends).max();
         let ends = begun + self.shared.depots[self.adapter].takes(bytes);
         let ends = others.map_or(ends, |other| ends.max(other));
-        self.slow.push(Written { ends, keys, failed, bytes, errands });
+        self.slow.push(Written { ends, keys, failed, taken, errands });
         self.end_due();
         after
     }
@@ -143,10 +145,10 @@ impl Porter {
         let now = Instant::now();
         let mut due: Vec<Written> = self.slow.extract_if(.., |written| written.ends <= now).collect();
         due.sort_by_key(|written| written.ends);
-        for Written { keys, failed, bytes, errands, .. } in due {
+        for Written { keys, failed, taken, errands, .. } in due {
             let mut state = self.shared.lock();
             state.engine.end_copy(self.adapter, &keys, &failed);
-            state.flow.storing[self.adapter] -= bytes;
+            state.flow.storing[self.adapter] -= taken;
             state.flow.stores -= keys.len() as u64;
             let fates = outcome(&keys, &failed);
             let tier = self.adapter as u8 + 1;

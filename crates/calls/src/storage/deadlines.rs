@@ -51,6 +51,16 @@ impl Deadlines {
         self.of(key).is_some_and(|until_ms| until_ms <= now_ms())
     }
 
+    /// Times up to this one.
+    #[cfg(test)]
+    pub(super) fn due_by(&self, last_ms: u64) -> Vec<u64> {
+        self.by_time
+            .iter()
+            .map(|(until_ms, _)| *until_ms)
+            .take_while(|until_ms| *until_ms <= last_ms)
+            .collect()
+    }
+
     /// Objects whose time is over, up to so many, the earliest first.
     pub(super) fn due(&self, most: usize) -> Vec<KeyId> {
         let is_due = |row: &&(u64, KeyId)| row.0 <= now_ms();

@@ -7,9 +7,11 @@ mod background;
 mod close;
 mod deadlines;
 mod journal;
+mod look;
 mod named;
 mod names;
 mod open;
+mod set;
 mod state;
 mod status;
 mod tenant;
@@ -27,8 +29,8 @@ pub use self::journal::{Called, Journal};
 pub use self::named::{Blank, Got, Held, Hold, Lookup, Only, Set, SetManner, Then};
 use self::state::{Ending, Incoming, Load, Shared, State};
 pub use self::status::{Status, TierStatus};
+use crate::background::Background;
 use crate::bytes::{Keeping, Object, Wanted};
-use crate::engine::Background;
 use crate::prefetch::Fetching;
 
 /// How a storage layer runs, besides its plan.

@@ -4,6 +4,8 @@ use hashbrown::HashTable;
 use wavetank_model::KeyId;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::grow::grow;
+
 /// Parts of the index. Each grows by itself, so that growing never takes long.
 const PARTS: usize = 256;
 
@@ -35,7 +37,8 @@ impl Names {
     /// Gives `name`, which has none, a number.
     pub(super) fn give(&mut self, name: &[u8]) -> KeyId {
         let key = self.vacant.pop().unwrap_or_else(|| {
-            self.names.push(None);
+            let len = self.names.len() + 1;
+            grow(&mut self.names, len);
             KeyId(u32::try_from(self.names.len() - 1).expect("memory ends before numbers do"))
         });
         self.names[key.0 as usize] = Some(name.into());

@@ -18,6 +18,7 @@ use super::tenant::TenantBytes;
 use super::{Held, Then};
 use crate::bytes::{Depot, Object, Parcel, Pool, Wanted};
 use crate::engine::Engine;
+use crate::grow::grow;
 use crate::label::Label;
 use crate::note::{Happened, Note};
 use crate::prefetch::Fetching;
@@ -190,9 +191,7 @@ impl State {
     pub(super) fn know(&mut self, keys: impl Iterator<Item = KeyId>) {
         let Some(most) = keys.map(|key| key.0 as usize + 1).max() else { return };
         if self.residents.len() < most {
-            // Twice as many: keys come one by one, and tables are copied when they grow.
-            let most = most.next_power_of_two();
-            self.residents.resize(most, None);
+            grow(&mut self.residents, most);
             self.engine.know(most);
         }
     }
@@ -278,10 +277,11 @@ impl State {
             // Under a name there may be something else now; under a number there is always the same.
             let is_named = self.names.of(*key).is_some();
             let existing = if is_named { Existing::Replace } else { Existing::Keep };
-            Parcel { key: *key, name: self.name(*key), object, existing, number: self.written, expires_s }
+            let (name, taken) = (self.name(*key), self.engine.taken_by(object.len() as u64));
+            Parcel { key: *key, name, object, taken, existing, number: self.written, expires_s }
         };
         let parcels: Vec<Parcel> = keys.iter().map(parcel).collect();
-        let bytes: u64 = parcels.iter().map(|parcel| parcel.object.len() as u64).sum();
+        let bytes: u64 = parcels.iter().map(|parcel| parcel.taken).sum();
         let storing = self.flow.storing.get(adapter).copied().unwrap_or(0);
         if storing > 0 && storing + bytes > self.flow.storing_most {
             self.engine.drop_copy(adapter, keys);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Storage;
-use crate::engine::Background;
+use crate::background::Background;
 
 /// How a storage layer is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

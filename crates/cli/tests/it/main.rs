@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bench;
+mod clients;
 mod compare;
 mod flags;
 mod formats;

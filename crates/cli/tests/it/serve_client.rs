@@ -137,9 +137,8 @@ fn address(line: &str, mark: &str) -> Option<SocketAddr> {
 /// The lines before a body.
 pub(crate) fn head(method: &str, path: &str, headers: &[(&str, &str)], length: usize) -> String {
     let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    format!(
-        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n"
-    )
+    let first = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n");
+    format!("{first}content-length: {length}\r\n{more}\r\n")
 }
 
 /// What a server answered.

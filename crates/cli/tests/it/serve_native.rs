@@ -91,7 +91,8 @@ fn objects_are_known_by_all_of_their_name() {
     }
 }
 
-/// Breaks when an address, a method or a body that is wrong is not answered with its status, an error and a hint.
+/// Breaks when an address, a method or a body that is wrong is not answered with its status, an error and a
+/// hint.
 #[test]
 fn what_is_wrong_is_answered_with_a_hint() {
     let sandbox = Sandbox::empty();

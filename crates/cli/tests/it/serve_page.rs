@@ -1,4 +1,5 @@
-//! The page for people, in a real browser where there is one; `WAVETANK_REQUIRE_PEERS=1` says that there has to be.
+//! The page for people, in a real browser where there is one; `WAVETANK_REQUIRE_PEERS=1` says that there has
+//! to be.
 
 use std::process::Command;
 use std::thread;
@@ -21,8 +22,8 @@ fn chromium() -> Option<&'static str> {
     found
 }
 
-/// Broken by: a script that throws, a figure that is not filled in, something loaded from elsewhere (the page's
-/// policy forbids it, and the console says so), or a history that is not there after a reload.
+/// Broken by: a script that throws, a figure that is not filled in, something loaded from elsewhere (the
+/// page's policy forbids it, and the console says so), or a history that is not there after a reload.
 #[test]
 fn a_browser_shows_live_figures_and_has_nothing_to_complain_about() {
     let Some(browser) = chromium() else { return };

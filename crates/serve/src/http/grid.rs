@@ -8,7 +8,7 @@ use wavetank_model::{BlendHits, Error, Fate, FetchPolicy, LookupOutcome, Result}
 use crate::name::{LONE_RANK, Owner, chain, check_hash, check_model, check_salt};
 
 /// Cells of one request: objects that are looked up under one lock.
-const MOST_CELLS: usize = 1 << 20;
+const MOST_CELLS: usize = 1 << 17;
 
 /// How a request looks up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -249,7 +249,7 @@ mod tests {
         assert!(told(&Asked { model: String::new(), ..asked(&["aa"]) }).contains("model"));
         assert!(told(&Asked { token_ids: Some(vec![1]), ..asked(&["aa"]) }).contains("not both"));
         assert!(told(&Asked { groups: Some(Vec::new()), ..asked(&["aa"]) }).contains("groups"));
-        assert!(told(&Asked { kv_ranks: Some(vec![0; 2000]), ..asked(&["aa"; 1000]) }).contains("1048576"));
+        assert!(told(&Asked { kv_ranks: Some(vec![0; 2000]), ..asked(&["aa"; 1000]) }).contains("131072"));
         let empty = Grid::of(&asked(&[]), 256).unwrap();
         assert_eq!(empty.outcome(&[]).early_exit_reason, "empty_chunk_hashes");
     }

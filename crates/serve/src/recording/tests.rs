@@ -61,7 +61,8 @@ fn storage(draw: &mut Draw, folder: &Path) -> StoragePlan {
         tiers.push(format!(
             r#"{{"type": "buffered", "location": "{}", "max_size_gb": 0.0003, {quotas},
                 "options": {{"durable": false}}, "eviction": {{"eviction_policy": "{policy}"}},
-                "wrappers": [{{"type": "fault", "seed": {seed}, "read_error": {faults}, "write_error": {faults}}}]
+                "wrappers": [{{"type": "fault", "seed": {seed},
+                    "read_error": {faults}, "write_error": {faults}}}]
             }}"#,
             folder.display()
         ));

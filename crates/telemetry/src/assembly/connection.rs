@@ -26,6 +26,8 @@ pub(super) struct Connection {
 struct Root {
     context: Context,
     start: Nanos,
+    /// The same by the clock that does not jump.
+    opened: Nanos,
     commands: u64,
     failed: u64,
 }
@@ -70,10 +72,10 @@ impl Connection {
     }
 
     /// Lets a root go that is older than `limit`; says whether there was one.
-    pub(super) fn let_go(&mut self, now: Nanos, limit: Nanos, desk: &mut Desk<'_>) -> bool {
-        let is_aged = self.root.as_ref().is_some_and(|root| root.start + limit <= now);
+    pub(super) fn let_go(&mut self, limit: Nanos, desk: &mut Desk<'_>) -> bool {
+        let is_aged = self.root.as_ref().is_some_and(|root| root.opened + limit <= desk.now.elapsed);
         if is_aged {
-            self.leave(now, &[("continued", Value::Bool(true))], desk);
+            self.leave(desk.now.wall, &[("continued", Value::Bool(true))], desk);
         }
         is_aged
     }
@@ -86,7 +88,7 @@ impl Connection {
     fn root(&mut self, at: Nanos, desk: &mut Desk<'_>) -> &mut Root {
         self.root.get_or_insert_with(|| {
             let context = desk.context(None, desk.sampling.connections);
-            Root { context, start: at, commands: 0, failed: 0 }
+            Root { context, start: at, opened: desk.now.elapsed, commands: 0, failed: 0 }
         })
     }
 

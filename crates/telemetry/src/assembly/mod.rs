@@ -54,9 +54,20 @@ pub struct SessionCounts {
     pub spans: u64,
 }
 
+/// A point in time. Clocks of the wall jump, so that silence is measured by another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Since 1970.
+    pub wall: Nanos,
+    /// Since whenever, and never back.
+    pub elapsed: Nanos,
+}
+
 /// Makes spans of events.
 pub struct Assembler {
     plan: AssemblyPlan,
+    /// When it was last told the time.
+    now: Moment,
     sessions: HashMap<Arc<str>, Session>,
     /// Every session once, and some that ended, by when it was last looked at.
     ages: BinaryHeap<Reverse<Age>>,
@@ -68,8 +79,10 @@ pub struct Assembler {
 }
 
 struct Session {
-    /// When something was last heard of it.
+    /// When something was last heard of it, by the clock that does not jump.
     heard: Nanos,
+    /// The time of its last event.
+    last: Nanos,
     /// Tells it from others of the same name.
     born: u64,
     kind: Kind,
@@ -103,6 +116,7 @@ struct Context {
 /// What a session needs to make spans.
 struct Desk<'a> {
     session: &'a Arc<str>,
+    now: Moment,
     ids: &'a mut Ids,
     finished: &'a mut Vec<Span>,
     counts: &'a mut SessionCounts,
@@ -117,11 +131,26 @@ enum Early {
     CutShort,
 }
 
+/// The desk for one session, beside the sessions themselves.
+macro_rules! desk {
+    ($self:ident, $session:expr) => {
+        Desk {
+            session: $session,
+            now: $self.now,
+            ids: &mut $self.ids,
+            finished: &mut $self.finished,
+            counts: &mut $self.counts,
+            sampling: $self.plan.sampling,
+        }
+    };
+}
+
 impl Assembler {
     /// Nothing is open.
     pub fn new(plan: AssemblyPlan) -> Self {
         Self {
             plan,
+            now: Moment::default(),
             sessions: HashMap::new(),
             ages: BinaryHeap::new(),
             opened: 0,
@@ -136,13 +165,14 @@ impl Assembler {
         let CacheEvent { at, session: name, fact } = event;
         if !self.sessions.contains_key(&name) {
             match opening(&fact) {
-                Some(kind) => self.open(at, &name, kind),
+                Some(kind) => self.open(&name, kind),
                 None => return self.counts.strays += 1,
             }
         }
         let session = self.sessions.get_mut(&name).expect("opened above");
-        session.heard = session.heard.max(at);
-        let mut desk = desk(&name, &mut self.ids, &mut self.finished, &mut self.counts, self.plan.sampling);
+        session.heard = self.now.elapsed;
+        session.last = session.last.max(at);
+        let mut desk = desk!(self, &name);
         let is_over = match &mut session.kind {
             Kind::Request(request) => request.record(at, fact, &mut desk),
             Kind::Connection(connection) => connection.record(at, fact, &mut desk),
@@ -153,35 +183,36 @@ impl Assembler {
         }
     }
 
-    /// Ends what was not heard of for too long before `now`.
-    pub fn pass_time(&mut self, now: Nanos) {
+    /// It is `now`: ends what was not heard of for too long. What is recorded next happens about then.
+    pub fn pass_time(&mut self, now: Moment) {
+        self.now = now;
         let timeout = Nanos(u64::try_from(self.plan.orphan_timeout.as_nanos()).unwrap_or(u64::MAX));
-        while self.ages.peek().is_some_and(|Reverse(age)| age.looked + timeout <= now) {
+        while self.ages.peek().is_some_and(|Reverse(age)| age.looked + timeout <= now.elapsed) {
             let Some(Reverse(mut age)) = self.ages.pop() else { return };
             let Some(session) = self.sessions.get_mut(&age.name).filter(|found| found.born == age.born)
             else {
                 continue;
             };
-            let mut desk =
-                desk(&age.name, &mut self.ids, &mut self.finished, &mut self.counts, self.plan.sampling);
+            let mut desk = desk!(self, &age.name);
             let has_left = match &mut session.kind {
                 Kind::Request(_) => false,
-                Kind::Connection(connection) => connection.let_go(now, timeout, &mut desk),
+                Kind::Connection(connection) => connection.let_go(timeout, &mut desk),
             };
-            if !has_left && session.heard + timeout <= now {
-                self.end_early(&age.name, now, Early::Orphaned);
+            if !has_left && session.heard + timeout <= now.elapsed {
+                self.end_early(&age.name, Early::Orphaned);
                 continue;
             }
-            age.looked = if session.heard > age.looked { session.heard } else { now };
+            age.looked = if session.heard > age.looked { session.heard } else { now.elapsed };
             self.ages.push(Reverse(age));
         }
     }
 
     /// Ends all that is open: the server goes.
-    pub fn end_all(&mut self, now: Nanos) {
+    pub fn end_all(&mut self, now: Moment) {
+        self.now = now;
         while let Some(Reverse(age)) = self.ages.pop() {
             if self.sessions.get(&age.name).is_some_and(|session| session.born == age.born) {
-                self.end_early(&age.name, now, Early::CutShort);
+                self.end_early(&age.name, Early::CutShort);
             }
         }
     }
@@ -197,12 +228,13 @@ impl Assembler {
         SessionCounts { open: self.sessions.len() as u64, ..self.counts }
     }
 
-    fn open(&mut self, at: Nanos, name: &Arc<str>, kind: Kind) {
-        self.make_room(at);
+    fn open(&mut self, name: &Arc<str>, kind: Kind) {
+        self.make_room();
         let born = self.opened;
         self.opened += 1;
-        self.ages.push(Reverse(Age { looked: at, born, name: Arc::clone(name) }));
-        self.sessions.insert(Arc::clone(name), Session { heard: at, born, kind });
+        let heard = self.now.elapsed;
+        self.ages.push(Reverse(Age { looked: heard, born, name: Arc::clone(name) }));
+        self.sessions.insert(Arc::clone(name), Session { heard, last: Nanos::ZERO, born, kind });
         // Sessions that ended leave their age behind; not more of them than are open.
         if self.ages.len() > 2 * self.sessions.len() + SPARE_AGES {
             let Self { ages, sessions, .. } = self;
@@ -210,7 +242,7 @@ impl Assembler {
         }
     }
 
-    fn make_room(&mut self, now: Nanos) {
+    fn make_room(&mut self) {
         while self.sessions.len() >= self.plan.max_sessions.max(1) {
             let Some(Reverse(mut age)) = self.ages.pop() else { return };
             match self.sessions.get(&age.name).filter(|session| session.born == age.born) {
@@ -219,13 +251,13 @@ impl Assembler {
                     age.looked = session.heard;
                     self.ages.push(Reverse(age));
                 }
-                Some(_) => self.end_early(&age.name, now, Early::Displaced),
+                Some(_) => self.end_early(&age.name, Early::Displaced),
                 None => {}
             }
         }
     }
 
-    fn end_early(&mut self, name: &Arc<str>, now: Nanos, why: Early) {
+    fn end_early(&mut self, name: &Arc<str>, why: Early) {
         let Some(session) = self.sessions.remove(name) else { return };
         let count = match why {
             Early::Orphaned => &mut self.counts.orphaned,
@@ -233,22 +265,13 @@ impl Assembler {
             Early::CutShort => &mut self.counts.cut_short,
         };
         *count += 1;
-        let mut desk = desk(name, &mut self.ids, &mut self.finished, &mut self.counts, self.plan.sampling);
+        let end = self.now.wall.max(session.last);
+        let mut desk = desk!(self, name);
         match session.kind {
-            Kind::Request(request) => request.end_early(now.max(session.heard), &mut desk),
-            Kind::Connection(connection) => connection.end_early(now.max(session.heard), &mut desk),
+            Kind::Request(request) => request.end_early(end, &mut desk),
+            Kind::Connection(connection) => connection.end_early(end, &mut desk),
         }
     }
-}
-
-fn desk<'a>(
-    session: &'a Arc<str>,
-    ids: &'a mut Ids,
-    finished: &'a mut Vec<Span>,
-    counts: &'a mut SessionCounts,
-    sampling: Sampling,
-) -> Desk<'a> {
-    Desk { session, ids, finished, counts, sampling }
 }
 
 /// The session that an event opens, if it can.

@@ -12,6 +12,11 @@ fn plan() -> AssemblyPlan {
     AssemblyPlan { sampling, orphan_timeout: Duration::from_secs(600), max_sessions: 100, seed: 1 }
 }
 
+/// Both clocks agree.
+fn moment(at: u64) -> Moment {
+    Moment { wall: Nanos(at), elapsed: Nanos(at) }
+}
+
 /// An assembler and what it gave.
 struct Bench {
     assembler: Assembler,
@@ -24,19 +29,20 @@ impl Bench {
     }
 
     fn tell(&mut self, session: &str, at: u64, fact: CacheFact) -> &mut Self {
+        self.assembler.pass_time(moment(at));
         self.assembler.record(CacheEvent { at: Nanos(at), session: session.into(), fact });
         self.spans.extend(self.assembler.finished());
         self
     }
 
     fn wait(&mut self, until: u64) -> &mut Self {
-        self.assembler.pass_time(Nanos(until));
+        self.assembler.pass_time(moment(until));
         self.spans.extend(self.assembler.finished());
         self
     }
 
     fn end(&mut self, now: u64) -> &mut Self {
-        self.assembler.end_all(Nanos(now));
+        self.assembler.end_all(moment(now));
         self.spans.extend(self.assembler.finished());
         self
     }
@@ -347,6 +353,19 @@ fn what_nothing_is_heard_of_is_ended() {
     assert_eq!((counts.orphaned, counts.open, counts.strays), (1, 1, 1));
     bench.wait(1100 * SECOND);
     assert_eq!(bench.assembler.counts().orphaned, 2);
+}
+
+/// Broken by: measuring silence by a clock that is set forward.
+#[test]
+fn a_clock_that_jumps_ends_nothing() {
+    let mut bench = Bench::new(plan());
+    bench.tell("x", 1, CacheFact::LookupStarted);
+    bench.assembler.pass_time(Moment { wall: Nanos(9000 * SECOND), elapsed: Nanos(2) });
+    assert_eq!(bench.assembler.counts().open, 1);
+    bench.assembler.pass_time(Moment { wall: Nanos(0), elapsed: Nanos(601 * SECOND) });
+    assert_eq!(bench.assembler.counts().orphaned, 1);
+    bench.spans.extend(bench.assembler.finished());
+    assert_eq!(bench.times(), [("mp.lookup_prefetch", 1, 1), ("request", 1, 1)], "not before its last event");
 }
 
 /// Broken by: growing without bound, or by displacing who was heard last.

@@ -148,3 +148,263 @@ fn others_leave_for_what_is_written_unless_they_are_held() {
     drop(blanks);
     assert_eq!(storage.used().0, 0);
 }
+
+/// Broken by: deadlines that are looked at in memory only, or lost with the process, or names that stay.
+#[test]
+fn what_has_had_its_time_is_nowhere() {
+    let location = tempfile::tempdir().unwrap();
+    let plan = plan(16, vec![adapter(directory("direct", location.path(), Vec::new()), 100)]);
+    let keeping = StorageOptions { keeping: Keeping::All, ..options() };
+    let storage = Storage::open(&plan, &keeping, None).unwrap();
+    let until = |seconds| SetManner {
+        expires: Some(SystemTime::now() + Duration::from_secs(seconds)),
+        ..SetManner::default()
+    };
+    let over = SetManner { expires: Some(SystemTime::now()), ..SetManner::default() };
+    for (name, manner) in [(b"a", over), (b"b", over), (b"c", over), (b"d", until(3600)), (b"e", until(2))] {
+        assert_eq!(write(&storage, name, b"bytes", manner).fate, Fate::Done);
+    }
+    assert_eq!((read(&storage, b"a"), storage.size(b"b")), (None, None));
+    let present = SetManner { only: Only::Present, ..SetManner::default() };
+    assert_eq!(write(&storage, b"c", b"bytes", present).fate, Fate::Absent);
+    assert!(read(&storage, b"d").is_some() && read(&storage, b"e").is_some());
+    // A value that is written again stays as long as the new one is to.
+    put(&storage, b"f", b"x");
+    assert_eq!(write(&storage, b"f", b"bytes", over).fate, Fate::Done);
+    put(&storage, b"f", b"stays");
+    storage.settle();
+    assert_eq!(storage.len(), 3, "the other names are forgotten");
+    storage.close().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let storage = Storage::open(&plan, &keeping, None).unwrap();
+    assert_eq!(read(&storage, b"d").as_deref(), Some(&b"bytes"[..]));
+    assert_eq!(read(&storage, b"f").as_deref(), Some(&b"stays"[..]));
+    assert_eq!((read(&storage, b"e"), storage.len()), (None, 2));
+    let kept: Vec<u64> = storage.shared.lock().deadlines.due_by(u64::MAX);
+    assert_eq!(kept.len(), 1, "only one has a deadline");
+    storage.close().unwrap();
+}
+
+/// Broken by: a sweep that looks at names and not at times, or leaves what nobody asks for.
+#[test]
+fn what_nobody_asks_for_is_swept_away() {
+    let sweeping = StorageOptions { eviction_sleep: Duration::from_millis(1), ..options() };
+    let storage = Storage::open(&plan(16, Vec::new()), &sweeping, None).unwrap();
+    let over = SetManner { expires: Some(SystemTime::now()), ..SetManner::default() };
+    assert_eq!(write(&storage, b"a", b"bytes", over).fate, Fate::Done);
+    put(&storage, b"b", b"bytes");
+    while storage.len() > 1 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((storage.used().0, read(&storage, b"b").as_deref()), (4096, Some(&b"bytes"[..])));
+}
+
+/// Broken by: a number that is not given back, a miss that is given one, anything kept of an object that is
+/// nowhere.
+#[test]
+fn numbers_are_used_again() {
+    let bounded = StorageOptions { under_way_bytes: None, ..options() };
+    let storage = Storage::open(&plan(64, vec![adapter(Medium::Mock, 20)]), &bounded, None).unwrap();
+    let (mut high, mut sizes) = (0, Vec::new());
+    for round in 0..20u32 {
+        for number in 0..500u32 {
+            let name = (round * 500 + number).to_le_bytes();
+            put(&storage, &name, &name);
+            assert!(matches!(storage.get(b"nobody"), Got::Absent) && storage.size(b"nobody").is_none());
+            assert!(matches!(storage.hold(b"nobody"), Hold::Absent) && !storage.remove(b"nobody"));
+            if number % 2 == 0 {
+                storage.remove(&name);
+            }
+        }
+        storage.settle();
+        storage.clear();
+        storage.settle();
+        let state = storage.shared.lock();
+        assert_eq!((state.names.len(), state.engine.used()), (0, (0, vec![0])), "round {round}");
+        sizes.push(state.names.numbers());
+        high = high.max(state.names.numbers());
+    }
+    // Copies under way keep numbers for a while, so there are more than fit into memory; not many more.
+    assert!(high <= 1001, "{sizes:?}");
+}
+
+/// Broken by: entries of another process that are taken in without their names or lengths, an older value in
+/// one tier that wins over a newer one in another, bytes that are served though they are damaged.
+#[test]
+fn a_restart_brings_entries_back() {
+    let locations = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let tier = |number: usize| adapter(directory("buffered", locations[number].path(), Vec::new()), 100);
+    let keeping = StorageOptions { keeping: Keeping::All, ..options() };
+    let both = plan(16, vec![tier(0), tier(1)]);
+    let storage = Storage::open(&both, &keeping, None).unwrap();
+    put(&storage, b"both", b"first");
+    put(&storage, b"m@01000100@0@00@salt", b"salted");
+    storage.close().unwrap();
+    // Only the first tier hears of the newer value.
+    let storage = Storage::open(&plan(16, vec![tier(0)]), &keeping, None).unwrap();
+    assert_eq!(storage.status().tiers[1].recovered, 2);
+    put(&storage, b"both", b"second");
+    storage.close().unwrap();
+    let storage = Storage::open(&both, &keeping, None).unwrap();
+    let recovered: Vec<u64> = storage.status().tiers.iter().map(|tier| tier.recovered).collect();
+    assert_eq!((recovered, storage.len()), (vec![0, 2, 1], 2));
+    assert_eq!(read(&storage, b"both").unwrap(), b"second");
+    assert_eq!(read(&storage, b"m@01000100@0@00@salt").unwrap(), b"salted");
+    assert!(!storage.shared.depots[1].contains(b"both"), "the older one is removed");
+    put(&storage, b"both", b"third");
+    storage.close().unwrap();
+    let damaged = damage(locations[0].path()) + damage(locations[1].path());
+    assert_eq!(damaged, 4);
+    let storage = Storage::open(&both, &keeping, None).unwrap();
+    assert_eq!(storage.len(), 2);
+    for name in [&b"both"[..], b"m@01000100@0@00@salt"] {
+        // A tier that cannot be read is asked once, then the next.
+        assert_eq!((read(&storage, name), read(&storage, name), read(&storage, name)), (None, None, None));
+    }
+    storage.settle();
+    assert_eq!((storage.len(), storage.background().behind().failed), (0, 4));
+    storage.close().unwrap();
+}
+
+/// Spoils the last bytes of every entry's payload; how many there are.
+fn damage(folder: &Path) -> usize {
+    use std::os::unix::fs::FileExt;
+    let mut damaged = 0;
+    for item in std::fs::read_dir(folder).unwrap().map(|item| item.unwrap().path()) {
+        if item.is_dir() {
+            damaged += damage(&item);
+        } else if item.extension().is_some_and(|ending| ending == "kv") {
+            let file = std::fs::OpenOptions::new().write(true).open(&item).unwrap();
+            file.write_all_at(b"\xff", 4096).unwrap();
+            damaged += 1;
+        }
+    }
+    damaged
+}
+
+/// Broken by: one tenant's writes that take another's room, a quota that counts others, a tenant that is
+/// refused though it has something to give up.
+#[test]
+fn a_tenant_at_its_quota_gives_up_its_own() {
+    let mut plan = plan(16, vec![adapter(Medium::Mock, 20)]);
+    let quotas = crate::plan::QuotaPlan { default_bytes: None, by_salt: [("a".to_owned(), 3 * 4096)].into() };
+    (plan.l1.quotas, plan.l1.eviction) = (quotas.clone(), eviction("isolated_lru", 1.0, 0.2));
+    plan.adapters[0].quotas = crate::plan::QuotaPlan { by_salt: [("a".to_owned(), 9000)].into(), ..quotas };
+    plan.adapters[0].eviction = Some(eviction("isolated_lru", 1.0, 0.2));
+    let storage = Storage::open(&plan, &options(), None).unwrap();
+    let name = |salt: &str, number: u8| format!("m@01000100@0@{number:02x}@{salt}").into_bytes();
+    for number in 0..6 {
+        put(&storage, &name("b", number), &[number; 4096]);
+    }
+    for number in 0..8 {
+        put(&storage, &name("a", number), &[number; 4096]);
+        storage.settle();
+    }
+    let tenants = |state: &Storage| state.status().tenants;
+    let expected = [("".to_owned(), 0), ("a".to_owned(), 3 * 4096), ("b".to_owned(), 6 * 4096)];
+    assert_eq!(tenants(&storage), expected);
+    assert!((0..6).all(|number| matches!(storage.get(&name("b", number)), Got::Here(_))));
+    let here = |number| matches!(storage.get(&name("a", number)), Got::Here(_));
+    assert!((0..5).all(|number| !here(number)) && (5..8).all(here));
+    assert_eq!(storage.used().1[0], 8 * 4096, "two of its own and all of the other's behind");
+    assert!(read(&storage, &name("a", 5)).is_some() && read(&storage, &name("a", 4)).is_none());
+    let large = write(&storage, &name("a", 9), &[0; 4 * 4096], SetManner::default());
+    assert_eq!(large.fate, Fate::NoMemory);
+    assert!(here(7), "what can never fit takes nothing along");
+    storage.clear();
+    storage.settle();
+    assert_eq!(tenants(&storage), [("".to_owned(), 0), ("a".to_owned(), 0)], "others are forgotten");
+}
+
+fn late(ms: u64) -> Vec<crate::plan::Wrapping> {
+    let options = [("spike", "1".to_owned()), ("spike_ms", ms.to_string())];
+    let options = options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    vec![crate::plan::Wrapping { name: "fault".to_owned(), options }]
+}
+
+/// Broken by: callers that wait for a device, copies that pile up behind it, closing that waits for ever.
+#[test]
+fn a_device_that_hangs_holds_nobody_up() {
+    let medium = directory("memory", Path::new(""), late(3_600_000));
+    let hanging =
+        StorageOptions { closing: Duration::from_millis(50), under_way_bytes: Some(2 * 4096), ..options() };
+    let storage = Storage::open(&plan(8, vec![adapter(medium, 100)]), &hanging, None).unwrap();
+    for number in 0..40u8 {
+        put(&storage, &[number], &[number; 4096]);
+        assert_eq!(read(&storage, &[number]).unwrap(), [number; 4096]);
+    }
+    let status = storage.status();
+    assert_eq!(status.storing_bytes, 2 * 4096);
+    assert_eq!(status.background.behind().dropped, 38, "what it is too slow for is not copied");
+    let error = storage.close().unwrap_err().to_string();
+    assert!(error.contains("does not answer"), "{error}");
+}
+
+/// Broken by: a panic that ends the thread, or leaves what it was to do under way for ever.
+#[test]
+fn what_breaks_down_in_the_background_is_a_failure() {
+    let plan = plan(8, vec![adapter(Medium::Mock, 100)]);
+    let storage = Storage::open(&plan, &options(), None).unwrap();
+    put(&storage, b"a", b"bytes");
+    empty_memory(&storage);
+    let (sender, got) = channel();
+    let then = move |object: Option<Arc<Object>>| {
+        sender.send(object.is_some()).unwrap();
+        panic!("a caller that breaks down");
+    };
+    storage.fetch(b"a", Box::new(then));
+    assert!(got.recv().unwrap());
+    storage.settle();
+    assert_eq!(read(&storage, b"a").unwrap(), b"bytes", "loads go on");
+    storage.close().unwrap();
+}
+
+/// Broken by: copies and loads of what was removed or written again that are taken for what is there now.
+#[test]
+fn what_is_under_way_never_wins_over_what_was_written_since() {
+    let slow = AdapterPlan { bytes_per_second: Some(200_000.0), ..adapter(Medium::Mock, 100) };
+    let storage = Storage::open(&plan(64, vec![slow]), &options(), None).unwrap();
+    for name in [b"a", b"b", b"c"] {
+        put(&storage, name, &[1; 4096]);
+    }
+    // 20 ms each: nothing has arrived yet.
+    put(&storage, b"a", &[2; 100]);
+    storage.remove(b"b");
+    storage.settle();
+    assert_eq!(storage.used().1[0], 100 + 4096);
+    empty_memory(&storage);
+    // A load of the old value is under way when it is removed, or written again.
+    let (sender, got) = channel();
+    let then = |sender: std::sync::mpsc::Sender<Option<usize>>| {
+        move |object: Option<Arc<Object>>| sender.send(object.map(|object| object.len())).unwrap()
+    };
+    storage.fetch(b"a", Box::new(then(sender.clone())));
+    storage.fetch(b"c", Box::new(then(sender)));
+    storage.remove(b"a");
+    put(&storage, b"c", &[3; 7]);
+    assert_eq!((got.recv().unwrap(), got.recv().unwrap()), (None, None));
+    storage.settle();
+    assert_eq!((read(&storage, b"a"), read(&storage, b"b")), (None, None));
+    assert_eq!(read(&storage, b"c").unwrap(), [3; 7]);
+    empty_memory(&storage);
+    assert_eq!((read(&storage, b"c").unwrap(), storage.used().1[0]), (vec![3; 7], 7));
+    storage.remove(b"c");
+    storage.settle();
+    assert_eq!((storage.len(), storage.used()), (0, (0, vec![0])));
+}
+
+/// Broken by: taking the copy that ends next for the one that was never begun.
+#[test]
+fn a_copy_that_is_dropped_is_the_last_one() {
+    let slow = AdapterPlan { bytes_per_second: Some(200_000.0), ..adapter(Medium::Mock, 100) };
+    let tight = StorageOptions { under_way_bytes: Some(4096), ..options() };
+    let storage = Storage::open(&plan(64, vec![slow]), &tight, None).unwrap();
+    put(&storage, b"a", &[1; 4096]);
+    put(&storage, b"a", &[2; 4096]);
+    storage.settle();
+    let behind = storage.background().behind();
+    assert_eq!((behind.dropped, behind.copied, storage.used().1[0]), (1, 0, 0));
+    assert_eq!(read(&storage, b"a").unwrap(), [2; 4096]);
+    empty_memory(&storage);
+    assert_eq!((read(&storage, b"a"), storage.len()), (None, 0));
+}
