@@ -77,7 +77,7 @@ impl Engine {
             plan: plan.clone(),
             now: Nanos::ZERO,
             copies: VecDeque::new(),
-            labels: Labels::new(plan.remembers()?),
+            labels: Labels::of(plan)?,
             removals: 0,
             found: Vec::new(),
             loads: Vec::new(),

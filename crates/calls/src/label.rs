@@ -2,9 +2,10 @@
 //! its number means something else.
 
 use wavetank_cache::eviction::Resident;
-use wavetank_model::KeyId;
+use wavetank_model::{KeyId, Result};
 
 use crate::grow::grow;
+use crate::plan::Plan;
 
 /// Nobody's tenant: a pass makes room for no one.
 const NOBODY: u32 = u32::MAX;
@@ -28,9 +29,9 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// Empty; `remembers` says whether a policy knows keys again.
-    pub(crate) fn new(remembers: bool) -> Self {
-        Self { remembers, ..Self::default() }
+    /// Empty, as the policies of `plan` need them.
+    pub(crate) fn of(plan: &Plan) -> Result<Self> {
+        Ok(Self { remembers: plan.remembers()?, ..Self::default() })
     }
 
     pub(crate) fn give(&mut self, key: KeyId, label: Label) {

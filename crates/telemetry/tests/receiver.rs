@@ -334,7 +334,8 @@ fn a_receiver_that_is_not_trusted_gets_nothing() {
         let Some(receiver) = Receiver::start("take") else { return };
         let said = Said::default();
         let mut plan = plan(door, receiver.address(door), &said);
-        plan.flush = Duration::from_millis(300);
+        // Trying again does not help here.
+        plan.patience.in_all = Duration::ZERO;
         let exported = export(plan);
         assert_eq!((exported.sent(), exported.lost()), (0, SPANS), "{door}");
         assert_eq!(receiver.finish().len(), 0);

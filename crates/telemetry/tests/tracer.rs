@@ -99,7 +99,7 @@ fn a_dead_receiver_costs_spans_and_nothing_else() {
         let said = Said::default();
         let mut plan = plan(&to_nobody(protocol), &said);
         plan.queue_events = 1 << 20;
-        plan.flush = Duration::from_millis(100);
+        plan.flush = Duration::from_millis(500);
         let tracer = Tracer::start(plan).unwrap();
         let requests = 80_000;
         (0..requests).for_each(|number| request(&tracer, number));

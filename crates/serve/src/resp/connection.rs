@@ -211,12 +211,9 @@ impl Connection {
     /// Whether the client has to read before more is done for it.
     fn is_full(&self, desk: &Desk) -> bool {
         let (waiting, settings) = (self.outbox.bytes(), &desk.shared.settings);
-        waiting >= settings.connection_bytes
-            || waiting > 0 && waiting > self.charged && self.is_over(desk, waiting - self.charged)
-    }
-
-    fn is_over(&self, desk: &Desk, more: u64) -> bool {
-        desk.shared.memory.value().saturating_add(more) > desk.shared.settings.memory_bytes
+        // When all have too much, each has the replies of one command at most.
+        let all = || desk.shared.memory.value().saturating_add(waiting.saturating_sub(self.charged));
+        waiting >= settings.connection_bytes || waiting > 0 && all() > settings.memory_bytes
     }
 
     fn call<'a>(&'a mut self, desk: &'a mut Desk) -> Call<'a> {

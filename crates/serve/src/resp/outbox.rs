@@ -190,3 +190,6 @@ impl Outbox {
         self.text.capacity() > 0
     }
 }
+
+#[cfg(test)]
+mod tests;

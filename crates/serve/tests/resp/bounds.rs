@@ -129,6 +129,27 @@ fn replies_that_nobody_takes_stop_the_commands() {
     }
 }
 
+/// Broken by: replies of all clients that nobody bounds, or clients that are not served again afterwards.
+#[test]
+fn replies_that_nobody_takes_are_bounded_together() {
+    const VALUE: usize = 4 << 20;
+    let server = Server::with(Settings { memory_bytes: 8 << 20, ..settings() });
+    let mut clients: Vec<Client> = (0..10).map(|_| server.client()).collect();
+    clients[0].ask(&["SET", "k", &"v".repeat(VALUE)]);
+    for client in &mut clients {
+        client.send(&command(&["GET", "k"]).repeat(10));
+    }
+    thread::sleep(Duration::from_millis(100));
+    // The kernel has some of it, each client the reply of one command.
+    let most = (8 << 20) + clients.len() * VALUE;
+    assert!(server.door.status().memory_bytes <= most as u64, "{:?}", server.door.status());
+    for client in &mut clients {
+        for _ in 0..10 {
+            assert_eq!(client.reply().unwrap().len(), VALUE + 12);
+        }
+    }
+}
+
 /// Broken by: a slow client that stays, or a quiet one that must go though it did nothing wrong.
 #[test]
 fn slow_clients_are_cut_off_and_quiet_ones_are_not() {

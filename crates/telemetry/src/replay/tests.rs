@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use wavetank_model::{Labels, Priority, Prompt, Request, RequestId, SessionId, WorkerId};
+use wavetank_model::{HandoffTimes, Labels, Priority, Prompt, Request, RequestId, SessionId, WorkerId};
 
 use super::*;
 
@@ -115,6 +115,64 @@ fn a_request_goes_through_its_phases() {
         .map(|event| format!("{} {} {}", event["ts"], event["args"]["running"], event["args"]["waiting"]))
         .collect();
     assert_eq!(counts, ["0.008 0 1", "0.01 1 0", "0.035 0 1", "0.05 1 0", "0.064 0 0"]);
+}
+
+/// Broken by: counting a prompt on its prefill worker until the decode worker has it, or what was reused as
+/// missing.
+#[test]
+fn a_prompt_leaves_its_prefill_worker_when_it_is_computed() {
+    let (from, to, details) = (WORKER, WorkerId(1), details("x"));
+    let times = HandoffTimes {
+        held_at: Nanos(30),
+        reserved_at: Nanos(31),
+        sent_at: Nanos(32),
+        received_at: Nanos(40),
+    };
+    let mut trace = ReplayTrace::new(None, Some(Vec::new()), 7, 1);
+    for event in [
+        ServeEvent::RequestArrived { request: ID, at: Nanos(5), details: &details },
+        ServeEvent::RequestQueued { request: ID, worker: from, at: Nanos(8) },
+        ServeEvent::RequestAdmitted { request: ID, worker: from, at: Nanos(10), reused_tokens: 40 },
+        ServeEvent::PromptComputed {
+            request: ID,
+            worker: from,
+            start: Nanos(10),
+            step: Nanos(20),
+            tokens: 60,
+        },
+        ServeEvent::RequestHandedOff { request: ID, from, to, times, at: Nanos(41) },
+        ServeEvent::TokensEmitted { worker: to, start: Nanos(41), steps: &[Nanos(2); 3], requests: &[ID] },
+        ServeEvent::RequestCompleted { request: ID, worker: to, at: Nanos(47) },
+    ] {
+        trace.record(&event);
+    }
+    let slices = trace.finish(Nanos(47)).slices.unwrap().unwrap();
+    let slices: Value = serde_json::from_slice(&slices).unwrap();
+    let told = |kind: &str| -> Vec<String> {
+        let events = slices["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == kind);
+        let shown = |event: &Value| {
+            let running = event["args"].get("running").map(ToString::to_string).unwrap_or_default();
+            format!("{} {} {}{running}", event["pid"], event["ts"], event["name"].as_str().unwrap())
+        };
+        events.map(shown).collect()
+    };
+    let counts = [
+        "1 0.008 requests0",
+        "1 0.01 requests1",
+        "1 0.03 requests0",
+        "2 0.041 requests1",
+        "2 0.047 requests0",
+    ];
+    assert_eq!(told("C"), counts);
+    let begun = [
+        "1 0.005 request",
+        "1 0.005 queue",
+        "1 0.01 prefill",
+        "1 0.03 handoff",
+        "2 0.041 request",
+        "2 0.041 decode",
+    ];
+    assert_eq!(told("b"), begun);
 }
 
 /// A place that takes some bytes and then no more.

@@ -90,6 +90,7 @@ fn stats(shared: &Shared, text: &mut String) {
         "total_commands_processed" => counters.commands.total();
         "total_error_replies" => counters.command_errors.total();
         "rejected_connections" => counters.connections_refused.total();
+        "evicted_keys" => shared.cache.storage.background().l1.evicted;
         "keyspace_hits" => counters.l1_hits.total() + counters.l2_hits.total();
         "keyspace_misses" => counters.misses.total();
     }
