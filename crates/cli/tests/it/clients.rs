@@ -15,6 +15,7 @@ const SOON: Duration = Duration::from_secs(30);
 const PYTHON: &str = include_str!("clients/redis_client.py");
 
 /// Whether a program is there; it has to be where peers are required.
+#[allow(clippy::print_stderr, reason = "what is skipped is said")]
 pub(crate) fn is_there(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success());
     let is_required = std::env::var_os("WAVETANK_REQUIRE_PEERS").is_some_and(|value| value == "1");

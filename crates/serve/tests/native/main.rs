@@ -97,12 +97,12 @@ async fn life(mut client: SendRequest<Whole>, number: u32) {
     let hash = format!("{:08x}", number / 2);
     let object = vec![(number / 2) as u8; 100_000];
     let path = format!("/v1/store?request_id={id}&model=m&chunk_hashes={hash}");
-    let stored: Value =
-        serde_json::from_slice(&ask(&mut client, Method::PUT, &path, frame(0, &object)).await).unwrap();
-    assert_eq!(stored["stored"].as_u64().unwrap() + stored["exists"].as_u64().unwrap(), 1);
+    let stored = ask(&mut client, Method::PUT, &path, frame(0, &object)).await;
+    let stored: Value = serde_json::from_slice(&stored).expect("JSON");
+    assert!(stored["stored"] == 1 && stored["exists"] == 0 || stored["stored"] == 0 && stored["exists"] == 1);
     let words = json!({ "request_id": id, "model": "m", "chunk_hashes": [hash] }).to_string();
-    let found: Value =
-        serde_json::from_slice(&ask(&mut client, Method::POST, "/v1/lookup", words.into()).await).unwrap();
+    let found = ask(&mut client, Method::POST, "/v1/lookup", words.into()).await;
+    let found: Value = serde_json::from_slice(&found).expect("JSON");
     assert_eq!(found["found_chunks"], 1);
     let words = json!({ "request_id": id }).to_string();
     let all = ask(&mut client, Method::POST, "/v1/retrieve", words.clone().into()).await;

@@ -55,7 +55,7 @@ fn object(bytes: &[u8]) -> Arc<Object> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Broken by: a part that is sent twice or not at all after a short write, a count of bytes that is off.
+    /// Broken by: a part that is sent twice or not at all after a short write, or a wrong count of bytes.
     #[test]
     fn what_is_taken_bit_by_bit_is_all_there_was(
         said in vec(0_usize..9000, 1..150),
