@@ -1,5 +1,6 @@
 //! One client: bytes come, commands are carried out in their order, replies go.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::sync::atomic::Ordering;
@@ -69,7 +70,7 @@ pub(super) struct Connection {
     inbox: Inbox,
     outbox: Outbox,
     intake: Intake,
-    values: Vec<Blank>,
+    values: VecDeque<Blank>,
     /// What stands against the command that is being read.
     refusal: Option<Refusal>,
     wait: Option<Wait>,
@@ -77,6 +78,8 @@ pub(super) struct Connection {
     value_bytes: u64,
     /// Bytes that this connection has of all connections' share.
     charged: u64,
+    /// The same of values on their way out.
+    sending: u64,
     /// Whether there may be something to read, and to write.
     is_readable: bool,
     is_writable: bool,
@@ -99,11 +102,12 @@ impl Connection {
             inbox: Inbox::default(),
             outbox: Outbox::default(),
             intake: Intake::Inbox,
-            values: Vec::new(),
+            values: VecDeque::new(),
             refusal: None,
             wait: None,
             value_bytes: 0,
             charged: 0,
+            sending: 0,
             is_readable: false,
             is_writable: true,
             is_hung_up: false,
@@ -210,10 +214,11 @@ impl Connection {
 
     /// Whether the client has to read before more is done for it.
     fn is_full(&self, desk: &Desk) -> bool {
-        let (waiting, settings) = (self.outbox.bytes(), &desk.shared.settings);
+        let (waiting, shared) = (self.outbox.bytes(), &desk.shared);
         // When all have too much, each has the replies of one command at most.
-        let all = || desk.shared.memory.value().saturating_add(waiting.saturating_sub(self.charged));
-        waiting >= settings.connection_bytes || waiting > 0 && all() > settings.memory_bytes
+        let new = waiting.saturating_sub(self.charged + self.sending);
+        let all = || shared.memory.value() + shared.sending.value() + new;
+        waiting >= shared.settings.connection_bytes || waiting > 0 && all() > shared.settings.memory_bytes
     }
 
     fn call<'a>(&'a mut self, desk: &'a mut Desk) -> Call<'a> {
@@ -278,7 +283,7 @@ impl Connection {
         };
         if is_whole {
             if let Intake::Value(blank, _) = std::mem::replace(&mut self.intake, Intake::Inbox) {
-                self.values.push(blank);
+                self.values.push_back(blank);
             }
             self.parser.elsewhere();
         }
@@ -450,17 +455,17 @@ impl Connection {
         }
         let is_busy = self.outbox.bytes() > 0 || !self.inbox.is_empty();
         self.pace.turn(is_busy, desk.now);
-        let own =
-            if self.inbox.size() > INBOX_BYTES { self.inbox.size() as u64 - INBOX_BYTES as u64 } else { 0 };
-        self.charge(desk, own + self.value_bytes + self.outbox.bytes());
+        let inbox = self.inbox.size().saturating_sub(INBOX_BYTES) as u64;
+        let own = inbox + self.parser.own_bytes() + self.outbox.own_bytes();
+        self.charge(desk, own + self.value_bytes, self.outbox.value_bytes());
     }
 
-    fn charge(&mut self, desk: &Desk, bytes: u64) {
-        match bytes >= self.charged {
-            true => desk.shared.memory.add(bytes - self.charged),
-            false => desk.shared.memory.sub(self.charged - bytes),
-        }
-        self.charged = bytes;
+    /// Has so many bytes of all connections' share, and so many of values on their way out: who takes long
+    /// to read keeps nobody from writing.
+    fn charge(&mut self, desk: &Desk, bytes: u64, sending: u64) {
+        desk.shared.memory.change(self.charged, bytes);
+        desk.shared.sending.change(self.sending, sending);
+        (self.charged, self.sending) = (bytes, sending);
     }
 
     /// Whether it is too slow, or too quiet.
@@ -478,7 +483,7 @@ impl Connection {
 
     /// Says that it is gone.
     pub(super) fn close(mut self, desk: &mut Desk) {
-        self.charge(desk, 0);
+        self.charge(desk, 0, 0);
         desk.shared.connected.fetch_sub(1, Ordering::Relaxed);
         desk.tally.connections_closed += 1;
         self.session.tell_closed(&desk.shared.cache.bus);

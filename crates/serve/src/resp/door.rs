@@ -79,7 +79,7 @@ impl Door {
     pub fn status(&self) -> Status {
         Status {
             connections: self.shared.connected.load(Ordering::Relaxed),
-            memory_bytes: self.shared.memory.value(),
+            memory_bytes: self.shared.memory.value() + self.shared.sending.value(),
             leased_bytes: self.shared.leased.value(),
         }
     }

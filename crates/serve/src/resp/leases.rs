@@ -52,8 +52,7 @@ impl Leases {
     ) {
         let until = now + self.shared.settings.lease;
         let mark = mark(connection, name);
-        if let Some(lease) = self.live.get_mut(&mark) {
-            lease.until = until;
+        if self.renew(mark, name, until) {
             return;
         }
         let limit = self.shared.settings.leased_bytes().unwrap_or(u64::MAX);
@@ -76,6 +75,22 @@ impl Leases {
         };
         self.live.insert(mark, Lease { number, until, bytes, held });
         self.due.push(Reverse((until, mark, number)));
+    }
+
+    /// Whether a lease goes on. What it holds may have been written again since: then it holds that.
+    fn renew(&mut self, mark: u128, name: &[u8], until: Instant) -> bool {
+        let Some(lease) = self.live.get_mut(&mark) else { return false };
+        lease.until = until;
+        if lease.held.is_some() {
+            lease.held = match self.shared.cache.storage.hold(name) {
+                Hold::Here(held) => Some(held),
+                Hold::Behind | Hold::Absent => {
+                    self.remove(mark);
+                    return false;
+                }
+            };
+        }
+        true
     }
 
     /// What was looked up is in memory.

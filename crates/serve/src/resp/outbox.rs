@@ -12,7 +12,7 @@ use super::reply::{END, Protocol, Reply};
 /// Parts written at a time.
 const PARTS_AT_A_TIME: usize = 64;
 /// Smaller values are copied: that is cheaper than a part of their own.
-const COPIED_BYTES: usize = 1024;
+pub(super) const COPIED_BYTES: usize = 1024;
 /// What an outbox begins with.
 const TEXT_BYTES: usize = 512;
 /// One that is larger is not used again; nor are more than so many.
@@ -40,6 +40,8 @@ pub(super) struct Outbox {
     sent: usize,
     parts: VecDeque<Part>,
     bytes: u64,
+    /// Those of values, which are where they are anyway.
+    value_bytes: u64,
 }
 
 /// Whether all was taken.
@@ -55,6 +57,16 @@ impl Outbox {
     /// Bytes that wait.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Those of values.
+    pub(super) fn value_bytes(&self) -> u64 {
+        self.value_bytes
+    }
+
+    /// Memory of its own.
+    pub(super) fn own_bytes(&self) -> u64 {
+        (self.text.len() + self.parts.len() * size_of::<Part>()) as u64
     }
 
     /// Adds a reply, or a part of one.
@@ -85,6 +97,7 @@ impl Outbox {
         }
         self.reply(&Reply::BulkHead(range.len() as u64));
         self.bytes += range.len() as u64;
+        self.value_bytes += range.len() as u64;
         self.parts.push_back(Part::Value(Arc::clone(value), range));
         let before = self.text.len();
         self.text.extend(END);
@@ -107,6 +120,7 @@ impl Outbox {
             self.bytes -= sent as u64;
             self.forget(sent);
             if sent < asked {
+                self.compact();
                 return Ok(Flushed::Some);
             }
         }
@@ -160,6 +174,7 @@ impl Outbox {
                 Part::Value(_, range) => {
                     let gone = sent.min(range.len());
                     range.start += gone;
+                    self.value_bytes -= gone as u64;
                     (gone, range.start == range.end)
                 }
             };
@@ -167,6 +182,14 @@ impl Outbox {
             if gone.1 {
                 self.parts.pop_front();
             }
+        }
+    }
+
+    /// Forgets what was sent, where that is most of it: a client that is always behind must not make it grow.
+    fn compact(&mut self) {
+        if self.sent > KEPT_BYTES && self.sent > self.text.len() / 2 {
+            self.text.drain(..self.sent);
+            self.sent = 0;
         }
     }
 

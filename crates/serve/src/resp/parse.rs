@@ -158,6 +158,11 @@ impl Parser {
         self.at
     }
 
+    /// Memory for arguments beyond what every client may keep.
+    pub fn own_bytes(&self) -> u64 {
+        (self.args.capacity().saturating_sub(KEPT_ARGS) * size_of::<Arg>()) as u64
+    }
+
     /// The arguments of the command, so far.
     pub fn args(&self) -> &[Arg] {
         &self.args
@@ -166,6 +171,8 @@ impl Parser {
     /// The command was carried out: how many bytes of the inbox were its own. The rest begins at 0.
     pub fn take(&mut self) -> usize {
         self.args.clear();
+        // A client that once sent many is not worth their room for ever.
+        self.args.shrink_to(KEPT_ARGS);
         self.state = State::Start;
         std::mem::take(&mut self.at)
     }
@@ -293,6 +300,8 @@ impl Parser {
     }
 }
 
+/// Arguments there is room for between commands, at most.
+const KEPT_ARGS: usize = 1024;
 /// The longest number: a sign and the digits of 2^63.
 const MOST_DIGITS: usize = 20;
 

@@ -33,6 +33,11 @@ impl Gauge {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// A part of it that was `before` is `now`.
+    pub(super) fn change(&self, before: u64, now: u64) {
+        if now >= before { self.add(now - before) } else { self.sub(before - now) }
+    }
+
     /// Takes `less` away.
     pub(super) fn sub(&self, less: u64) {
         self.0.fetch_sub(less, Ordering::Relaxed);
@@ -54,6 +59,8 @@ pub(super) struct Shared {
     pub(super) connected: AtomicUsize,
     /// Bytes of connections.
     pub(super) memory: Gauge,
+    /// Bytes of values on their way out, which are in memory anyway unless they left it.
+    pub(super) sending: Gauge,
     /// Bytes that are leased.
     pub(super) leased: Gauge,
     /// Connections there were.
@@ -73,6 +80,7 @@ impl Shared {
             begun: Instant::now(),
             connected: AtomicUsize::new(0),
             memory: Gauge::default(),
+            sending: Gauge::default(),
             leased: Gauge::default(),
             numbers: AtomicU64::new(0),
             run: since.as_nanos() as u64,
@@ -125,8 +133,11 @@ pub(super) struct Desk {
     pub(super) sink: Vec<u8>,
 }
 
-/// When what was refused is asked for again: about as long as a device takes for something.
+/// When what was refused is asked for again: about as long as a device takes for something, and longer the
+/// more of them there are, so that asking never takes much of a thread.
 const RETRY: Duration = Duration::from_millis(1);
+const RETRY_EACH: Duration = Duration::from_micros(50);
+const RETRY_MOST: Duration = Duration::from_millis(50);
 /// Bytes thrown away at a time.
 const SINK_BYTES: usize = 64 << 10;
 
@@ -158,6 +169,7 @@ impl Desk {
 
     /// A command that waits asks again in a while.
     pub(super) fn begin_retry(&mut self, ticket: Ticket) {
-        self.retries.push_back((self.now + RETRY, ticket));
+        let others = RETRY_EACH * u32::try_from(self.retries.len()).unwrap_or(u32::MAX).min(1000);
+        self.retries.push_back((self.now + (RETRY + others).min(RETRY_MOST), ticket));
     }
 }

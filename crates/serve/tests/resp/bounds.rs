@@ -282,3 +282,43 @@ fn settings_that_make_no_sense_are_refused() {
     assert!(refused(Settings { key_bytes: 1 << 20, ..settings() }).contains("key_bytes"));
     assert!(refused(Settings { connection_bytes: 1, ..settings() }).contains("connection_bytes"));
 }
+
+/// Broken by: values on their way out that count as if they were written again.
+#[test]
+fn who_takes_nothing_keeps_nobody_from_writing() {
+    let server = Server::with(Settings { memory_bytes: 8 << 20, ..settings() });
+    let mut greedy = server.client();
+    greedy.ask(&["SET", "k", &"v".repeat(1 << 20)]);
+    let keys = vec!["k"; 500];
+    greedy.send(&command(&[&["MGET"][..], &keys].concat()));
+    eventually("much is under way", || server.door.status().memory_bytes > 300 << 20);
+    assert_eq!(server.client().ask(&["SET", "x", &"v".repeat(100_000)]), b"+OK\r\n");
+}
+
+/// Broken by: a reply of which every small value is copied, however many there are.
+#[test]
+fn a_reply_that_would_be_too_large_is_refused() {
+    let server = Server::with(Settings { connection_bytes: 1 << 20, ..settings() });
+    let mut client = server.client();
+    client.ask(&["SET", "k", &"v".repeat(1000)]);
+    let many = vec!["k"; 2000];
+    assert!(client.ask(&[&["MGET"][..], &many].concat()).starts_with(b"-ERR the reply is too large"));
+    assert!(client.ask(&["MGET", "k", "k"]).starts_with(b"*2\r\n"));
+}
+
+/// Broken by: a lease that is renewed and goes on holding what was there before.
+#[test]
+fn a_lease_holds_what_is_there_when_it_is_renewed() {
+    let lease = Duration::from_secs(100);
+    let seen = Settings { lease, l1_bytes: Some(1 << 20), lease_share: 1.0, ..settings() };
+    let server = Server::over(cache(1 << 20, Vec::new(), Duration::from_secs(1)), seen);
+    let (mut reader, mut writer) = (server.client(), server.client());
+    for value in ["first", "second"] {
+        writer.ask(&["SET", "k", value]);
+        assert_eq!(reader.say("EXISTS k"), ":1\r\n");
+    }
+    for number in 0..200 {
+        writer.ask(&["SET", &number.to_string(), &"v".repeat(20_000)]);
+    }
+    assert_eq!(reader.say("GET k"), "$6\r\nsecond\r\n");
+}

@@ -79,7 +79,7 @@ fn memory(shared: &Shared, text: &mut String) {
         "maxmemory" => most;
         "maxmemory_human" => human(most);
         "maxmemory_policy" => config::policy(&shared.settings);
-        "mem_clients_normal" => shared.memory.value();
+        "mem_clients_normal" => shared.memory.value() + shared.sending.value();
     }
 }
 

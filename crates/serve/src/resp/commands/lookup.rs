@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use wavetank_calls::{Got, Object};
 
-use super::{Call, Outcome, Reply, conclude, not_a_number, number, set};
+use super::{Call, Outcome, Reply, conclude, error, not_a_number, number, set};
 use crate::resp::mailbox::Letter;
+use crate::resp::outbox::COPIED_BYTES;
 use crate::resp::session::{Found, Purpose, Told, Wait};
 
 /// `GET key`.
@@ -27,8 +28,7 @@ pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
         wait(call, found, Purpose::Each);
         return Ok(());
     }
-    give_each(call, &found);
-    Ok(())
+    give_each(call, &found)
 }
 
 /// `GETRANGE key start end`.
@@ -119,10 +119,7 @@ pub(crate) fn finish(call: &mut Call<'_>, wait: Wait) {
             give(call, one);
             Ok(())
         }
-        Purpose::Each => {
-            give_each(call, &found);
-            Ok(())
-        }
+        Purpose::Each => give_each(call, &found),
         Purpose::Range(first, last) => {
             give_range(call, one, (first, last));
             Ok(())
@@ -144,11 +141,19 @@ fn give(call: &mut Call<'_>, found: &Found) {
     }
 }
 
-fn give_each(call: &mut Call<'_>, found: &[Found]) {
-    call.out.reply(&Reply::Array(found.len()));
-    for found in found {
-        give(call, found);
+/// What a value takes in an outbox besides its bytes, about.
+const AROUND_BYTES: u64 = 64;
+
+/// A reply of many values, unless it takes more memory than a client may: small ones are copied.
+fn give_each(call: &mut Call<'_>, found: &[Found]) -> Outcome {
+    let copied = |found: &Found| found.object().map_or(0, |object| object.len()).min(COPIED_BYTES) as u64;
+    let own: u64 = found.iter().map(|found| AROUND_BYTES + copied(found)).sum();
+    if own > call.desk.shared.settings.connection_bytes {
+        return Err(error("the reply is too large: ask for fewer keys at a time"));
     }
+    call.out.reply(&Reply::Array(found.len()));
+    found.iter().for_each(|found| give(call, found));
+    Ok(())
 }
 
 fn give_range(call: &mut Call<'_>, found: &Found, (first, last): (i64, i64)) {

@@ -10,6 +10,7 @@ mod set;
 mod strings;
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 use wavetank_calls::Blank;
 use wavetank_model::Nanos;
@@ -177,7 +178,7 @@ impl<'a> Args<'a> {
 pub(super) struct Call<'a> {
     pub(super) args: Args<'a>,
     /// Values that were announced, in order.
-    pub(super) values: &'a mut Vec<Blank>,
+    pub(super) values: &'a mut VecDeque<Blank>,
     pub(super) session: &'a mut Session,
     pub(super) out: &'a mut Outbox,
     pub(super) desk: &'a mut Desk,

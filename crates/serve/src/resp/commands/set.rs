@@ -77,7 +77,7 @@ pub(super) fn mset(call: &mut Call<'_>) -> Outcome {
 fn value(call: &mut Call<'_>, index: usize) -> Result<Blank, Refusal> {
     if call.args.is_elsewhere(index) {
         // Those that were announced come in the order of the arguments.
-        return Ok(call.values.remove(0));
+        return Ok(call.values.pop_front().expect("what was announced has come"));
     }
     let bytes = call.args.bytes(index);
     let Some(mut blank) = call.desk.shared.cache.storage.room(bytes.len() as u64) else {

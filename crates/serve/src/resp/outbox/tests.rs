@@ -88,3 +88,18 @@ proptest! {
         prop_assert_eq!(Arc::strong_count(&value), 1, "nothing is held");
     }
 }
+
+/// Broken by: text that stays until the last byte is taken.
+#[test]
+fn a_client_that_is_always_behind_does_not_make_it_grow() {
+    let takes = [30_000, 0];
+    let mut client = Picky { taken: Vec::new(), takes: takes.iter().cycle() };
+    let (mut outbox, text) = (Outbox::default(), vec![b'x'; 15_000]);
+    (0..20).for_each(|_| outbox.reply(&Reply::Bulk(&text)));
+    for _ in 0..500 {
+        (0..2).for_each(|_| outbox.reply(&Reply::Bulk(&text)));
+        assert_eq!(outbox.flush(&mut client).unwrap(), Flushed::Some);
+    }
+    assert!(client.taken.len() > 5_000_000);
+    assert!(outbox.own_bytes() < 2 * outbox.bytes(), "{} for {}", outbox.own_bytes(), outbox.bytes());
+}
