@@ -11,7 +11,7 @@ use mio::net::TcpStream;
 use wavetank_calls::Blank;
 
 use super::commands::{self, Args, Call, Refusal};
-use super::inbox::{INBOX_BYTES, Inbox, PEEKED_BYTES};
+use super::inbox::{INBOX_BYTES, Inbox, PEEKED_BYTES, again};
 use super::mailbox::Ticket;
 use super::outbox::{Flushed, Outbox};
 use super::pace::Pace;
@@ -487,15 +487,5 @@ impl Connection {
         desk.shared.connected.fetch_sub(1, Ordering::Relaxed);
         desk.tally.connections_closed += 1;
         self.session.tell_closed(&desk.shared.cache.bus);
-    }
-}
-
-/// Until nothing interrupts.
-fn again(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-    loop {
-        match read() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
-        }
     }
 }

@@ -83,16 +83,10 @@ impl Inbox {
     ) -> io::Result<(usize, usize)> {
         let wanted = before.len();
         let here = &mut self.buffer[self.end..self.end + most];
-        let count = loop {
-            let read = match wanted {
-                0 => from.read(here),
-                _ => from.read_vectored(&mut [IoSliceMut::new(before), IoSliceMut::new(here)]),
-            };
-            match read {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other?,
-            }
-        };
+        let count = again(|| match wanted {
+            0 => from.read(here),
+            _ => from.read_vectored(&mut [IoSliceMut::new(before), IoSliceMut::new(here)]),
+        })?;
         let first = count.min(wanted);
         self.end += count - first;
         Ok((first, count - first))
@@ -127,5 +121,15 @@ impl Inbox {
     /// Bytes of memory.
     pub(super) fn size(&self) -> usize {
         self.buffer.len()
+    }
+}
+
+/// Until nothing interrupts.
+pub(super) fn again(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
     }
 }
