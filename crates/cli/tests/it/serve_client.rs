@@ -137,7 +137,7 @@ fn address(line: &str, mark: &str) -> Option<SocketAddr> {
 /// The lines before a body.
 pub(crate) fn head(method: &str, path: &str, headers: &[(&str, &str)], length: usize) -> String {
     let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let first = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n");
+    let first = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     format!("{first}content-length: {length}\r\n{more}\r\n")
 }
 

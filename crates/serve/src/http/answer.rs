@@ -114,15 +114,22 @@ pub(crate) struct Refusal {
     status: StatusCode,
     error: String,
     hint: String,
+    /// Methods that would do.
+    allowed: Option<String>,
 }
 
 impl Refusal {
     pub(super) fn of(status: StatusCode, error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { status, error: error.into(), hint: hint.into() }
+        Self { status, error: error.into(), hint: hint.into(), allowed: None }
     }
 
     pub(super) fn bad(error: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::of(StatusCode::BAD_REQUEST, error, hint)
+    }
+
+    /// Methods that would do, as a header says them.
+    pub(super) fn allowing(self, methods: String) -> Self {
+        Self { allowed: Some(methods), ..self }
     }
 
     pub(super) fn error(&self) -> &str {
@@ -134,6 +141,9 @@ impl Refusal {
         match self.status {
             StatusCode::UNAUTHORIZED => with(refused, "www-authenticate", "Basic realm=\"wavetank\""),
             StatusCode::SERVICE_UNAVAILABLE => with(refused, "retry-after", 1),
+            StatusCode::METHOD_NOT_ALLOWED => {
+                with(refused, "allow", self.allowed.as_deref().unwrap_or_default())
+            }
             _ => refused,
         }
     }

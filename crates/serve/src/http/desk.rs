@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::block_in_place;
 use tokio::time::timeout;
 use wavetank_model::Nanos;
 
@@ -20,6 +21,8 @@ use crate::plan::Plan;
 
 /// What objects under way are counted in.
 const SHARE: u64 = 4096;
+/// Bodies in JSON up to this are read where they came.
+const LIGHT: usize = 64 << 10;
 
 /// What connections share.
 pub(crate) struct Desk {
@@ -34,6 +37,8 @@ pub(crate) struct Desk {
     pub(super) history: History,
     /// What may be under way from clients into memory.
     room: Arc<Semaphore>,
+    /// Long work at a time: each takes a thread away, and there are as many to stand in.
+    heavy: Semaphore,
     transfers: AtomicU64,
 }
 
@@ -97,7 +102,8 @@ impl Desk {
     pub(crate) fn new(cache: Arc<Cache>, plan: Plan) -> Self {
         let shares = (plan.limits.memory_bytes / SHARE).clamp(1, Semaphore::MAX_PERMITS as u64);
         Self {
-            sessions: Sessions::new(cache.bus.clone(), duration(plan.session_ttl)),
+            sessions: Sessions::new(cache.bus.clone(), duration(plan.session_ttl), plan.limits.memory_bytes),
+            heavy: Semaphore::new(plan.http_threads),
             room: Arc::new(Semaphore::new(shares as usize)),
             cache,
             plan,
@@ -116,11 +122,20 @@ impl Desk {
         self.transfers.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Does `work` on a body of `length` bytes; if it is long, other clients are served meanwhile.
+    pub(super) async fn apart<T>(&self, length: usize, work: impl FnOnce() -> T) -> T {
+        if length <= LIGHT {
+            return work();
+        }
+        let _turn = self.heavy.acquire().await;
+        block_in_place(work)
+    }
+
     /// The right to have `bytes` under way; clients wait for each other.
     pub(super) async fn share(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Refusal> {
         let most = self.plan.limits.memory_bytes;
         if bytes > most {
-            let error = format!("an object of {bytes} bytes is more than may be under way, {most}");
+            let error = format!("{bytes} bytes are more than may be under way, {most}");
             return Err(Refusal::of(StatusCode::PAYLOAD_TOO_LARGE, error, "--max-memory says how much"));
         }
         let shares = u32::try_from(bytes.div_ceil(SHARE)).unwrap_or(u32::MAX);

@@ -1,14 +1,21 @@
 //! What a request asks for: rows of ranks and object groups, a column per chunk; and what was found of it.
 
+use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use wavetank_model::{BlendHits, Error, Fate, FetchPolicy, LookupOutcome, Result};
 
+use super::session::Kept;
 use crate::name::{LONE_RANK, Owner, chain, check_hash, check_model, check_salt};
 
 /// Cells of one request: objects that are looked up under one lock.
 const MOST_CELLS: usize = 1 << 17;
+/// Bytes that say where a text is.
+const TEXT: u64 = 24;
+/// Bytes of an allocation besides what was asked for.
+const ALLOCATION: u64 = 16;
 
 /// How a request looks up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +52,7 @@ pub(super) struct Asked {
     /// The prompt.
     pub(super) token_ids: Option<Vec<u32>>,
     /// Its chunks, where the client has hashes of its own.
+    #[serde(default, deserialize_with = "hashes")]
     pub(super) chunk_hashes: Option<Vec<String>>,
     /// How to look up.
     #[serde(default)]
@@ -59,6 +67,36 @@ pub(super) struct Asked {
     pub(super) engine_id: Option<u64>,
 }
 
+/// Hashes, up to those that one request may name: a short body could name millions.
+pub(super) fn hashes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
+    from.deserialize_any(Hashes)
+}
+
+struct Hashes;
+
+impl<'de> Visitor<'de> for Hashes {
+    type Value = Option<Vec<String>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of hashes, {MOST_CELLS} at most")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Self::Value, S::Error> {
+        let mut hashes = Vec::new();
+        while let Some(hash) = list.next_element()? {
+            if hashes.len() == MOST_CELLS {
+                return Err(serde::de::Error::custom(format!("more than {MOST_CELLS} hashes are named")));
+            }
+            hashes.push(hash);
+        }
+        Ok(Some(hashes))
+    }
+}
+
 /// The objects of a request.
 #[derive(Debug)]
 pub(super) struct Grid {
@@ -69,6 +107,8 @@ pub(super) struct Grid {
     pub(super) hashes: Vec<String>,
     rows: Vec<(u32, u32)>,
     names: Vec<Vec<u8>>,
+    /// Its part of what requests may name.
+    _kept: Option<Kept>,
 }
 
 impl Grid {
@@ -86,11 +126,12 @@ impl Grid {
         if ranks.is_empty() || groups.is_empty() {
             return Err(Error::input("kv_ranks and groups are not empty where they are given"));
         }
-        let rows: Vec<(u32, u32)> =
-            groups.iter().flat_map(|group| ranks.iter().map(move |rank| (*rank, *group))).collect();
-        if rows.len().saturating_mul(hashes.len()) > MOST_CELLS {
+        // Before anything is made of them: a short body can ask for more rows than memory holds.
+        if ranks.len().saturating_mul(groups.len()).saturating_mul(hashes.len().max(1)) > MOST_CELLS {
             return Err(Error::input(format!("more than {MOST_CELLS} objects are asked for")));
         }
+        let rows: Vec<(u32, u32)> =
+            groups.iter().flat_map(|group| ranks.iter().map(move |rank| (*rank, *group))).collect();
         let owner = Owner { model: &asked.model, salt: &asked.cache_salt };
         let name_row = |row| hashes.iter().map(move |hash| owner.name(row, hash));
         Ok(Self {
@@ -101,7 +142,21 @@ impl Grid {
             chunk_size,
             hashes,
             rows,
+            _kept: None,
         })
+    }
+
+    /// It counts as `kept` from here on.
+    pub(super) fn kept_by(self, kept: Kept) -> Self {
+        Self { _kept: Some(kept), ..self }
+    }
+
+    /// What it takes, and what was found of it: texts, where they are, and what an allocation costs.
+    pub(super) fn bytes(&self) -> u64 {
+        let texts = |lengths: u64, count: usize| lengths + count as u64 * (TEXT + ALLOCATION);
+        let hashes = texts(self.hashes.iter().map(|hash| hash.len() as u64).sum(), self.hashes.len());
+        let names = texts(self.names.iter().map(|name| name.len() as u64).sum(), self.names.len());
+        hashes + names + (self.names.len() as u64 + self.rows.len() as u64) * 8
     }
 
     /// Chunks.
@@ -250,6 +305,9 @@ mod tests {
         assert!(told(&Asked { token_ids: Some(vec![1]), ..asked(&["aa"]) }).contains("not both"));
         assert!(told(&Asked { groups: Some(Vec::new()), ..asked(&["aa"]) }).contains("groups"));
         assert!(told(&Asked { kv_ranks: Some(vec![0; 2000]), ..asked(&["aa"; 1000]) }).contains("131072"));
+        let many = Some(vec![0; 1 << 20]);
+        let rows = Asked { kv_ranks: many.clone(), groups: many, ..asked(&[]) };
+        assert!(told(&rows).contains("131072"), "rows are counted before they are made");
         let empty = Grid::of(&asked(&[]), 256).unwrap();
         assert_eq!(empty.outcome(&[]).early_exit_reason, "empty_chunk_hashes");
     }

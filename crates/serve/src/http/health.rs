@@ -38,8 +38,9 @@ impl Health {
         for (tier, now) in seen.tiers.iter_mut().zip(adapters) {
             let (failed, worked) = (now.failed, now.copied + now.loaded);
             tier.broken = match tier.broken {
-                _ if worked > tier.worked => None,
+                // What failed in the same second as something worked may have come after it.
                 _ if failed > tier.failed => Some(0),
+                _ if worked > tier.worked => None,
                 Some(looks) if looks < FORGIVEN => Some(looks + 1),
                 _ => None,
             };
@@ -74,7 +75,8 @@ mod tests {
         Status { background, stores_in_flight, ..Status::default() }
     }
 
-    /// Broken by: a failure that is held against a tier that works again, or never forgiven.
+    /// Broken by: a failure that is held against a tier that works again, or never forgiven, or that a success
+    /// of the same second hides.
     #[test]
     fn a_tier_is_broken_from_a_failure_to_a_success() {
         let health = Health::default();
@@ -84,10 +86,14 @@ mod tests {
         assert_eq!(health.problem().unwrap(), "l2.0 fails to read or write");
         health.look(&status(1, 6, 0));
         assert_eq!(health.problem(), None);
-        health.look(&status(2, 6, 0));
-        (0..FORGIVEN).for_each(|_| health.look(&status(2, 6, 0)));
+        health.look(&status(2, 7, 0));
         assert!(health.problem().is_some());
-        health.look(&status(2, 6, 0));
+        health.look(&status(2, 8, 0));
+        assert_eq!(health.problem(), None);
+        health.look(&status(3, 8, 0));
+        (0..FORGIVEN).for_each(|_| health.look(&status(3, 8, 0)));
+        assert!(health.problem().is_some());
+        health.look(&status(3, 8, 0));
         assert_eq!(health.problem(), None);
     }
 

@@ -1,6 +1,6 @@
 //! `/metrics`: what is counted and measured, as Prometheus reads it.
 
-use wavetank_calls::Status;
+use wavetank_calls::{QuotaPlan, Status};
 use wavetank_telemetry::prometheus::{Names, Row, render};
 
 use super::desk::Desk;
@@ -31,6 +31,7 @@ fn rows(desk: &Desk) -> Vec<Row> {
         Row::counter("requests_expired", "Requests that ended because they were silent", expired),
     ]);
     memory(&status, &mut rows);
+    rows.extend(tenants(&status, &desk.plan.storage.l1.quotas));
     behind(&status, &mut rows);
     rows.extend(desk.parts.tell().into_iter().flat_map(|(_, told)| told.rows));
     rows
@@ -54,11 +55,20 @@ fn memory(status: &Status, rows: &mut Vec<Row>) {
         rows.push(bytes("l1_capacity", "What memory may hold", capacity));
         rows.push(Row::gauge("l1_usage_ratio", "Of it, in use", l1.bytes as f64 / capacity as f64));
     }
-    let tenants = status.tenants.iter().filter(|(_, used)| *used > 0);
-    rows.extend(tenants.map(|(salt, used)| {
-        bytes("tenant_used", "What a tenant's objects take in memory", *used)
-            .label("cache_salt", salt.as_str())
-    }));
+}
+
+/// A row for each tenant with a quota and one for all others: clients choose salts, and a row for each would
+/// be as many as they like.
+fn tenants(status: &Status, quotas: &QuotaPlan) -> Vec<Row> {
+    let row = |salt: &str, used: u64| {
+        let row = Row::gauge("tenant_used", "What a tenant's objects take in memory", used as f64);
+        row.unit("bytes").label("cache_salt", salt)
+    };
+    let is_known = |salt: &str| quotas.by_salt.contains_key(salt);
+    let (known, others): (Vec<_>, Vec<_>) = status.tenants.iter().partition(|(salt, _)| is_known(salt));
+    let mut rows: Vec<Row> = known.into_iter().map(|(salt, used)| row(salt, *used)).collect();
+    rows.push(row("(others)", others.into_iter().map(|(_, used)| *used).sum()));
+    rows
 }
 
 fn behind(status: &Status, rows: &mut Vec<Row>) {

@@ -11,6 +11,7 @@ mod health;
 mod inflow;
 mod login;
 mod metrics;
+mod origin;
 mod page;
 mod route;
 mod session;
@@ -63,7 +64,9 @@ impl Door {
         listener.set_nonblocking(true).map_err(|error| at("cannot listen", error))?;
         let address = listener.local_addr().map_err(|error| at("cannot listen", error))?;
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(plan.http_threads).max_blocking_threads(1).thread_name("http").enable_all();
+        // As many again, for those that long work takes away.
+        builder.worker_threads(plan.http_threads).max_blocking_threads(plan.http_threads + 1);
+        builder.thread_name("http").enable_all();
         let runtime = builder.build().map_err(|error| at("cannot start threads", error))?;
         let (stop, stopped) = watch::channel(false);
         let places = Arc::new(Semaphore::new(plan.limits.http_connections));

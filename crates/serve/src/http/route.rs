@@ -12,7 +12,7 @@ use wavetank_telemetry::traceparent;
 use super::answer::{self, Answer, Refusal};
 use super::desk::{Desk, duration};
 use super::inflow::Inflow;
-use super::{api, config, login, metrics, page, status};
+use super::{api, config, login, metrics, origin, page, status};
 use crate::phase::Phase;
 
 /// What can be asked for.
@@ -77,8 +77,11 @@ async fn answered(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Answer
         let hint = "Authorization: Bearer PASSWORD, or Basic with user and password";
         return Err(Refusal::of(StatusCode::UNAUTHORIZED, "the password is missing or wrong", hint));
     }
+    if !route.is_public() {
+        origin::check(&desk.plan, &parts)?;
+    }
     let query = parts.uri.query().unwrap_or_default();
-    let inflow = Inflow::of(body, duration(desk.plan.limits.client_timeout));
+    let mut inflow = Inflow::of(body, duration(desk.plan.limits.client_timeout));
     match route {
         Route::Page => Ok(page::page()),
         Route::Health => Ok(answer::text("text/plain; charset=utf-8", "ok\n")),
@@ -86,10 +89,16 @@ async fn answered(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Answer
         Route::Metrics => Ok(answer::text(CONTENT_TYPE, metrics::metrics(desk))),
         Route::Status => Ok(answer::json(&status::status(desk, history(query)?))),
         Route::Config => Ok(answer::json(&config::config(desk))),
-        Route::Lookup => api::lookup(desk, &inflow.whole().await?, parent(&parts.headers)),
-        Route::Retrieve => api::retrieve(desk, &inflow.whole().await?).await,
+        Route::Lookup => {
+            let (body, _share) = inflow.whole(desk).await?;
+            desk.apart(body.len(), || api::lookup(desk, &body, parent(&parts.headers))).await
+        }
+        Route::Retrieve => {
+            let (body, _share) = inflow.whole(desk).await?;
+            api::retrieve(desk, &body).await
+        }
         Route::Store => api::store(desk, query, inflow, parent(&parts.headers)).await,
-        Route::End => api::end(desk, &inflow.whole().await?),
+        Route::End => api::end(desk, &inflow.whole(desk).await?.0),
     }
 }
 
@@ -104,7 +113,8 @@ fn find(path: &str, method: &Method) -> Result<Route, Refusal> {
     }
     let known: Vec<&str> = route.methods().iter().map(Method::as_str).collect();
     let error = format!("{method} is not served here");
-    Err(Refusal::of(StatusCode::METHOD_NOT_ALLOWED, error, format!("use {}", known.join(" or "))))
+    let refusal = Refusal::of(StatusCode::METHOD_NOT_ALLOWED, error, format!("use {}", known.join(" or ")));
+    Err(refusal.allowing(known.join(", ")))
 }
 
 fn ready(desk: &Desk) -> Answer {
@@ -136,7 +146,9 @@ mod tests {
     #[test]
     fn addresses_and_methods_are_checked() {
         assert_eq!(find("/v1/store", &Method::PUT).unwrap(), Route::Store);
-        assert!(find("/v1/store", &Method::GET).unwrap_err().error().contains("GET is not served"));
+        let refusal = find("/v1/store", &Method::GET).unwrap_err();
+        assert!(refusal.error().contains("GET is not served"));
+        assert_eq!(refusal.answer().headers()["allow"], "PUT, POST");
         assert!(find("/v1/Store", &Method::PUT).is_err());
     }
 }

@@ -69,11 +69,47 @@ pub(crate) struct Sessions {
     bus: Bus,
     ttl: Duration,
     expired: AtomicU64,
+    /// What all requests together may have named, and what they have.
+    most_named: u64,
+    named: Arc<AtomicU64>,
+}
+
+/// What the names of a request take; given back when nobody has them any more.
+#[derive(Debug)]
+pub(super) struct Kept {
+    bytes: u64,
+    named: Arc<AtomicU64>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.named.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Sessions {
-    pub(super) fn new(bus: Bus, ttl: Duration) -> Self {
-        Self { table: Mutex::default(), bus, ttl, expired: AtomicU64::new(0) }
+    /// `most_named`: bytes that the names of all requests together may take.
+    pub(super) fn new(bus: Bus, ttl: Duration, most_named: u64) -> Self {
+        let (expired, named) = (AtomicU64::new(0), Arc::default());
+        Self { table: Mutex::default(), bus, ttl, expired, most_named, named }
+    }
+
+    /// The right to keep `grid`, if there is room for its names.
+    pub(super) fn keep(&self, grid: Grid) -> Result<Arc<Grid>, Refusal> {
+        let bytes = grid.bytes();
+        let before = self.named.fetch_add(bytes, Ordering::Relaxed);
+        let kept = Kept { bytes, named: Arc::clone(&self.named) };
+        if before + bytes > self.most_named {
+            let error = "requests that have not ended name too many objects";
+            let hint = "POST /v1/end ends one, or give --max-memory";
+            return Err(Refusal::of(StatusCode::SERVICE_UNAVAILABLE, error, hint));
+        }
+        Ok(Arc::new(grid.kept_by(kept)))
+    }
+
+    /// Bytes that the names of requests take.
+    pub(super) fn named_bytes(&self) -> u64 {
+        self.named.load(Ordering::Relaxed)
     }
 
     /// The request called `id`; it begins if there is none.
@@ -176,12 +212,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::grid::Asked;
     use super::*;
 
     /// Broken by: a sweep that ends what is busy, or what was used a moment ago.
     #[test]
     fn only_silent_requests_end_by_themselves() {
-        let sessions = Sessions::new(Bus::off(), Duration::ZERO);
+        let sessions = Sessions::new(Bus::off(), Duration::ZERO, 0);
         let kept = sessions.enter("busy", FetchPolicy::Prefix, None).unwrap();
         drop(sessions.enter("silent", FetchPolicy::Prefix, None).unwrap());
         sessions.sweep();
@@ -192,9 +229,27 @@ mod tests {
         assert_eq!(sessions.counts(), (0, 2));
     }
 
+    /// Broken by: names that are kept without a limit, or whose room is not given back.
+    #[test]
+    fn names_of_all_requests_have_a_limit() {
+        let grid = || {
+            let chunk_hashes = Some(vec!["ab".to_owned(); 100]);
+            Grid::of(&Asked { model: "m".to_owned(), chunk_hashes, ..Asked::default() }, 1).unwrap()
+        };
+        let room = grid().bytes();
+        assert!(room > 100 * 50, "{room}");
+        let sessions = Sessions::new(Bus::off(), Duration::from_secs(9), room * 2);
+        let kept = [sessions.keep(grid()).unwrap(), sessions.keep(grid()).unwrap()];
+        assert_eq!(sessions.named_bytes(), room * 2);
+        assert_eq!(sessions.keep(grid()).unwrap_err().answer().status(), StatusCode::SERVICE_UNAVAILABLE);
+        drop(kept);
+        assert_eq!(sessions.named_bytes(), 0);
+        assert!(sessions.keep(grid()).is_ok());
+    }
+
     #[test]
     fn a_request_begins_once_and_ends_once() {
-        let sessions = Sessions::new(Bus::off(), Duration::from_secs(9));
+        let sessions = Sessions::new(Bus::off(), Duration::from_secs(9), 0);
         let first = sessions.enter("a", FetchPolicy::Prefix, None).unwrap();
         let again = sessions.enter("a", FetchPolicy::Prefix, None).unwrap();
         assert!(Arc::ptr_eq(&first.0, &again.0));

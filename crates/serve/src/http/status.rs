@@ -132,6 +132,7 @@ pub(super) fn status(desk: &Desk, history: usize) -> Value {
         },
         "in_flight": {
             "staged_bytes": storage.staged_bytes,
+            "named_bytes": desk.sessions.named_bytes(),
             "l2_stores": storage.stores_in_flight,
             "l2_storing_bytes": storage.storing_bytes,
             "l2_loads": storage.loads_in_flight,

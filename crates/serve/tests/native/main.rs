@@ -77,7 +77,7 @@ async fn whole(answer: Response<Incoming>) -> Vec<u8> {
 
 async fn ask(client: &mut SendRequest<Whole>, method: Method, path: &str, body: Vec<u8>) -> Vec<u8> {
     client.ready().await.expect("it is there");
-    let uri = format!("http://test{path}");
+    let uri = format!("http://localhost{path}");
     let request =
         Request::builder().method(method).uri(uri).body(Whole(Some(body.into()))).expect("a request");
     let answer = client.send_request(request).await.expect("an answer");

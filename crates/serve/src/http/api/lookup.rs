@@ -41,7 +41,7 @@ pub(in crate::http) fn lookup(
 ) -> Result<Answer, Refusal> {
     let asked: Asked = read(body)?;
     check_id(&asked.request_id)?;
-    let grid = Arc::new(Grid::of(&asked, desk.plan.chunk_size)?);
+    let grid = desk.sessions.keep(Grid::of(&asked, desk.plan.chunk_size)?)?;
     let busy = desk.sessions.enter(&asked.request_id, asked.mode.policy(), parent)?;
     desk.sessions.publish(&busy.0.id, || CacheFact::LookupStarted);
     desk.counts.lookup_requests.add(1);

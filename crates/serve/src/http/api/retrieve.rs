@@ -1,5 +1,6 @@
 //! `POST /v1/retrieve`: objects that a request has found, as they are in memory.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use wavetank_model::TransferWay;
 use super::super::answer::{self, Answer, Pieces, Refusal};
 use super::super::desk::Desk;
 use super::super::frame;
-use super::super::grid::Grid;
+use super::super::grid::{Grid, hashes};
 use super::super::session::Found;
 use super::transfer::{Caller, Done, Transfer};
 use super::{not_begun, read};
@@ -29,6 +30,7 @@ struct Wanted {
     /// The chunk after the last.
     to: Option<usize>,
     /// Or chunks by their hashes.
+    #[serde(default, deserialize_with = "hashes")]
     chunk_hashes: Option<Vec<String>>,
     device: Option<String>,
     engine_id: Option<u64>,
@@ -36,14 +38,14 @@ struct Wanted {
 
 /// Sends what is held of the chunks asked for; waits for what is on its way.
 pub(in crate::http) async fn retrieve(desk: &Arc<Desk>, body: &[u8]) -> Result<Answer, Refusal> {
-    let wanted: Wanted = read(body)?;
+    let wanted: Wanted = desk.apart(body.len(), || read(body)).await?;
     let busy = desk.sessions.find(&wanted.request_id).ok_or_else(|| not_begun(&wanted.request_id))?;
     let nothing = || {
         let error = "the request has looked nothing up";
         Refusal::of(StatusCode::CONFLICT, error, "POST /v1/lookup comes before")
     };
     let mut looked = busy.0.looked().ok_or_else(nothing)?;
-    let columns = wanted.columns(&looked.grid)?;
+    let columns = desk.apart(body.len(), || wanted.columns(&looked.grid)).await?;
     let caller = Caller::of(wanted.device.as_deref(), wanted.engine_id);
     let transfer = Transfer::submit(desk, busy, TransferWay::Retrieve, &caller);
     // It comes within the server's patience, with what there is by then.
@@ -66,10 +68,17 @@ impl Wanted {
             }
             return Ok((self.from..to).collect());
         };
+        if hashes.len() > all.end {
+            let error = format!("{} chunks are named, and {} were looked up", hashes.len(), all.end);
+            return Err(Refusal::bad(error, "name each once"));
+        }
+        // The first place of each.
+        let places: HashMap<&str, usize> =
+            grid.hashes.iter().enumerate().rev().map(|(place, hash)| (hash.as_str(), place)).collect();
         let place = |text: &String| -> Result<usize, Refusal> {
             let hash = check_hash(text)?;
             let unknown = || Refusal::bad(format!("{hash} was not looked up"), "by this request");
-            grid.hashes.iter().position(|known| *known == hash).ok_or_else(unknown)
+            places.get(hash.as_str()).copied().ok_or_else(unknown)
         };
         hashes.iter().map(place).collect()
     }

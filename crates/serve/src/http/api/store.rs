@@ -1,5 +1,6 @@
 //! `PUT /v1/store`: objects into the cache, each written where it stays as it comes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -53,7 +54,8 @@ pub(in crate::http) async fn store(
     mut inflow: Inflow,
     parent: Option<TraceParent>,
 ) -> Result<Answer, Refusal> {
-    let mut taking = Taking { desk, query, parent, into: None, objects: Vec::new(), now: Now::Between };
+    let (objects, seen, now) = (Vec::new(), HashSet::new(), Now::Between);
+    let mut taking = Taking { desk, query, parent, into: None, objects, seen, now };
     match take(&mut taking, &mut inflow).await {
         Ok(()) => taking.finish(),
         Err(refusal) => {
@@ -66,13 +68,14 @@ pub(in crate::http) async fn store(
 }
 
 async fn take(taking: &mut Taking<'_>, inflow: &mut Inflow) -> Result<(), Refusal> {
+    let desk = taking.desk;
     let mut reader = Reader::default();
     while let Some(mut piece) = inflow.piece().await? {
         while let Some(part) = reader.next(&mut piece) {
             match part {
                 Part::Begin { index, length } => taking.begin(index, length).await?,
                 Part::Bytes(bytes) => taking.bytes(&bytes),
-                Part::End => taking.end()?,
+                Part::End => desk.apart(taking.words(), || taking.end()).await?,
             }
         }
     }
@@ -89,6 +92,8 @@ struct Taking<'a> {
     parent: Option<TraceParent>,
     into: Option<Into>,
     objects: Vec<StoredObject>,
+    /// Their indices: what is told of them is as long as what was named.
+    seen: HashSet<u32>,
     now: Now,
 }
 
@@ -104,7 +109,7 @@ struct Into {
 enum Now {
     Between,
     /// Words about the objects.
-    Words(Vec<u8>),
+    Words(Vec<u8>, OwnedSemaphorePermit),
     /// An object.
     Object {
         index: u32,
@@ -123,7 +128,8 @@ impl Taking<'_> {
             if length > MOST_JSON as u64 {
                 return Err(too_large("the preamble", MOST_JSON as u64));
             }
-            self.now = Now::Words(Vec::with_capacity(length as usize));
+            let share = self.desk.share(length).await?;
+            self.now = Now::Words(Vec::with_capacity(length as usize), share);
             return Ok(());
         }
         if self.into.is_none() {
@@ -133,6 +139,9 @@ impl Taking<'_> {
         let grid = &self.into.as_ref().expect("it was opened").grid;
         let beyond = || Refusal::bad(format!("no object {index} was named"), "row by row, from 0");
         let name = grid.name(index as usize).ok_or_else(beyond)?;
+        if !self.seen.insert(index) {
+            return Err(Refusal::bad(format!("object {index} comes twice"), "send each once"));
+        }
         let most = self.desk.plan.limits.value_bytes;
         if length > most {
             return Err(too_large("an object", most));
@@ -157,7 +166,7 @@ impl Taking<'_> {
     fn bytes(&mut self, bytes: &Bytes) {
         match &mut self.now {
             Now::Between | Now::Skipped => {}
-            Now::Words(words) => words.extend_from_slice(bytes),
+            Now::Words(words, _) => words.extend_from_slice(bytes),
             Now::Object { blank, filled, .. } => {
                 blank.bytes_mut()[*filled..*filled + bytes.len()].copy_from_slice(bytes);
                 *filled += bytes.len();
@@ -165,10 +174,15 @@ impl Taking<'_> {
         }
     }
 
+    /// Bytes of words that have come about objects.
+    fn words(&self) -> usize {
+        if let Now::Words(words, _) = &self.now { words.len() } else { 0 }
+    }
+
     fn end(&mut self) -> Result<(), Refusal> {
         match std::mem::replace(&mut self.now, Now::Between) {
             Now::Between | Now::Skipped => Ok(()),
-            Now::Words(words) => self.open(&read(&words)?),
+            Now::Words(words, _share) => self.open(&read(&words)?),
             Now::Object { index, blank, filled, .. } => {
                 let into = self.into.as_mut().expect("an object goes somewhere");
                 let name = into.grid.name(index as usize).expect("it was named");
@@ -206,7 +220,7 @@ impl Taking<'_> {
         let before = self.desk.sessions.find(&asked.request_id).and_then(|busy| busy.0.looked());
         let grid = match before {
             Some(looked) if !is_named => looked.grid,
-            _ => Arc::new(Grid::of(asked, self.desk.plan.chunk_size)?),
+            _ => self.desk.sessions.keep(Grid::of(asked, self.desk.plan.chunk_size)?)?,
         };
         let busy = self.desk.sessions.enter(&asked.request_id, asked.mode.policy(), self.parent)?;
         let caller = Caller::of(asked.device.as_deref(), asked.engine_id);
