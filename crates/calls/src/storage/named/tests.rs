@@ -10,6 +10,8 @@ use crate::plan::{AdapterPlan, Medium, Plan};
 use crate::storage::StorageOptions;
 use crate::storage::tests::{adapter, directory, eviction, memory};
 
+mod quotas;
+
 /// Memory for `objects` of 4 KiB, and what is behind it.
 pub(super) fn plan(objects: u64, adapters: Vec<AdapterPlan>) -> Plan {
     memory(objects * 4096, adapters)
