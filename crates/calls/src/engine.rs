@@ -457,7 +457,7 @@ impl Engine {
     /// them.
     pub fn drop_copy(&mut self, adapter: usize, keys: &[KeyId]) {
         let ways: Vec<Way> = keys.iter().map(|key| self.adapters[adapter].drop_way(*key)).collect();
-        self.counts.adapters[adapter].dropped += keys.len() as u64;
+        self.counts.adapters[adapter].skipped += keys.len() as u64;
         self.notes.add(self.now, || Happened::Dropped(adapter as u8, keys.into()));
         self.let_go(keys, &ways);
     }
