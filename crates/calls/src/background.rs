@@ -30,6 +30,8 @@ pub struct Behind {
     pub copied: u64,
     /// Objects that found no room there.
     pub dropped: u64,
+    /// Objects that were not copied to it, because too much was on its way there already.
+    pub skipped: u64,
     /// Objects that a device failed to write or read.
     pub failed: u64,
     /// Objects that were loaded from it.
@@ -46,6 +48,7 @@ impl Background {
             },
             copied: sum.copied + tier.copied,
             dropped: sum.dropped + tier.dropped,
+            skipped: sum.skipped + tier.skipped,
             failed: sum.failed + tier.failed,
             loaded: sum.loaded + tier.loaded,
         })
@@ -61,6 +64,7 @@ impl Background {
                     evictions: now.evictions.since(then.evictions),
                     copied: now.copied - then.copied,
                     dropped: now.dropped - then.dropped,
+                    skipped: now.skipped - then.skipped,
                     failed: now.failed - then.failed,
                     loaded: now.loaded - then.loaded,
                 })

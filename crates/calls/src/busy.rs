@@ -36,6 +36,11 @@ impl Busy {
             || (self.staged.is_some() && self.write.is_held(now))
     }
 
+    /// Whether it could leave if it was not being copied.
+    pub(crate) fn keeps_for_copies_only(&self, now: Nanos) -> bool {
+        self.copies > 0 && !Self { copies: 0, ..*self }.keeps(now)
+    }
+
     /// A load ends: the room it had.
     pub(crate) fn end_load(&mut self) -> u64 {
         let taken = self.coming / u64::from(self.loads);

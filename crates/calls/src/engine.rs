@@ -33,7 +33,7 @@ pub struct Engine {
     /// Kept between prefetches, so that each need not allocate.
     pub(crate) found: Vec<Found>,
     pub(crate) loads: Vec<KeyId>,
-    counts: Background,
+    pub(crate) counts: Background,
     pub(crate) notes: Notes,
 }
 
@@ -177,11 +177,6 @@ impl Engine {
         self.l1.has_room(0)
     }
 
-    /// Whether an object of so many bytes is more than its tenant may have.
-    pub fn is_above_quota(&self, key: KeyId, bytes: u64) -> bool {
-        self.l1.is_above_quota(self.labels.tenant(key), bytes)
-    }
-
     /// Whether notes are kept that were not taken.
     pub fn has_notes(&self) -> bool {
         self.notes.are_kept()
@@ -304,6 +299,7 @@ impl Engine {
     pub fn reserve_write(&mut self, keys: &[KeyId], bytes: u64, fates: &mut Vec<Fate>) {
         let first = fates.len();
         self.l1.reserve((keys, bytes), self.now, &self.labels, (fates, &mut self.notes));
+        self.count_given_up();
         for (&key, _) in keys.iter().zip(&fates[first..]).filter(|(_, fate)| **fate == Fate::Done) {
             self.notes.add(self.now, || Happened::Staged(key));
         }
@@ -360,6 +356,7 @@ impl Engine {
     pub fn force_in(&mut self, key: KeyId, bytes: u64, readers: u32) {
         if !self.l1.is_resident(key) {
             self.l1.expect(key, bytes, self.now, (&self.labels, &mut self.notes));
+            self.count_given_up();
             self.l1.arrive(key, true);
             self.notes.add(self.now, || Happened::Staged(key));
             self.notes.add(self.now, || Happened::Admitted(key));
@@ -460,7 +457,7 @@ impl Engine {
     /// them.
     pub fn drop_copy(&mut self, adapter: usize, keys: &[KeyId]) {
         let ways: Vec<Way> = keys.iter().map(|key| self.adapters[adapter].drop_way(*key)).collect();
-        self.counts.adapters[adapter].dropped += keys.len() as u64;
+        self.counts.adapters[adapter].skipped += keys.len() as u64;
         self.notes.add(self.now, || Happened::Dropped(adapter as u8, keys.into()));
         self.let_go(keys, &ways);
     }

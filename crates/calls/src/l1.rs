@@ -11,6 +11,8 @@ use crate::note::{Happened, Notes};
 use crate::plan::{L1Plan, Tenants};
 use crate::record::Record;
 
+mod quota;
+
 /// Memory.
 pub(crate) struct L1 {
     plan: L1Plan,
@@ -23,6 +25,8 @@ pub(crate) struct L1 {
     /// What of it is taken by objects that are being written and have no name yet.
     unnamed: u64,
     tracked: u64,
+    /// Objects that left because their tenant was at its quota, until they are counted.
+    given_up: u64,
 }
 
 impl L1 {
@@ -40,6 +44,7 @@ impl L1 {
             used: 0,
             unnamed: 0,
             tracked: 0,
+            given_up: 0,
         })
     }
 
@@ -101,11 +106,6 @@ impl L1 {
         self.plan.capacity_bytes.is_none_or(|capacity| self.unnamed + bytes <= capacity)
     }
 
-    /// Whether an object of so many bytes is more than a tenant may have.
-    pub(crate) fn is_above_quota(&self, tenant: u32, bytes: u64) -> bool {
-        self.quotas.of(tenant).is_some_and(|quota| self.aligned(bytes) > quota)
-    }
-
     /// Begins to write `keys`, objects of `bytes` each. All that need room get it, or none of them. `fates`
     /// gets what became of each.
     pub(crate) fn reserve(
@@ -140,36 +140,6 @@ impl L1 {
         } else {
             self.take_back(keys, &mut fates[first..]);
         }
-    }
-
-    /// Tenants that would be above their quota give up what is theirs; whether that is enough.
-    fn make_own_room(
-        &mut self,
-        (keys, fates): (&[KeyId], &[Fate]),
-        taken: u64,
-        now: Nanos,
-        (labels, notes): (&Labels, &mut Notes),
-    ) -> bool {
-        let Self { policy, objects, busy, used, tracked, .. } = self;
-        let granted = keys.iter().zip(fates).filter(|(_, fate)| **fate == Fate::Done);
-        let mut so_far: Vec<(u32, u64)> = Vec::new();
-        for (&key, _) in granted {
-            // A call may bring several objects of a tenant, which the policy does not know yet.
-            let tenant = labels.tenant(key);
-            let before: u64 = so_far.iter().filter(|row| row.0 == tenant).map(|row| row.1).sum();
-            let incoming = labels.resident(key, before + taken);
-            while !policy.admits(&incoming) {
-                let mut is_free = |slot: u32| is_idle(objects, busy, slot, now);
-                let Some(slot) = policy.victim(&incoming, &mut is_free) else { return false };
-                policy.evict(slot);
-                *tracked -= 1;
-                *used -= leave(objects, busy, slot, (now, notes));
-            }
-            if keys.len() > 1 {
-                so_far.push((tenant, taken));
-            }
-        }
-        true
     }
 
     /// Objects that got room are known to the policy, the last one first.

@@ -163,6 +163,7 @@ impl Engine {
                         adapter.pin(key);
                         let noted = (&self.labels, &mut self.notes);
                         self.l1.expect(key, adapter.bytes_of(key), self.now, noted);
+                        self.count_given_up();
                         self.notes.add(self.now, || Happened::Loading(at, key));
                     }
                     Found::Nowhere | Found::NoRoom | Found::Failed => {}

@@ -139,9 +139,9 @@ impl Eviction for IsolatedLru {
         self.set_bytes(place, self.tenants[place].bytes - bytes);
     }
 
-    fn admits(&self, incoming: &Resident) -> bool {
+    fn excess(&self, incoming: &Resident) -> u64 {
         let after = self.held(incoming.tenant).saturating_add(incoming.bytes);
-        self.quotas.of(incoming.tenant).is_none_or(|quota| after <= quota)
+        self.quotas.of(incoming.tenant).map_or(0, |quota| after.saturating_sub(quota))
     }
 }
 
@@ -233,6 +233,7 @@ mod tests {
         let mut policy = policy();
         policy.insert(0, &entry(2, 9));
         policy.insert(1, &entry(0, 2));
+        assert_eq!((policy.excess(&entry(0, 4)), policy.excess(&entry(2, 99))), (3, 0));
         assert!(policy.admits(&entry(0, 1)) && !policy.admits(&entry(0, 2)) && policy.admits(&entry(2, 99)));
         assert_eq!(policy.victim(&entry(0, 2), &mut |_| true), Some(1), "its own");
         assert_eq!(policy.victim(&entry(0, 2), &mut |slot| slot != 1), None, "nothing else would help");

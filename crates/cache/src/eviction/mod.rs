@@ -63,8 +63,13 @@ pub trait Eviction: Send {
 
     /// Whether `incoming` may take free room; a tenant above its quota has to give up something of its own.
     fn admits(&self, incoming: &Resident) -> bool {
+        self.excess(incoming) == 0
+    }
+
+    /// By how much the tenant of `incoming` would be above its quota with it.
+    fn excess(&self, incoming: &Resident) -> u64 {
         let _ = incoming;
-        true
+        0
     }
 }
 
@@ -86,6 +91,9 @@ impl<P: Eviction + ?Sized> Eviction for Box<P> {
     }
     fn admits(&self, incoming: &Resident) -> bool {
         (**self).admits(incoming)
+    }
+    fn excess(&self, incoming: &Resident) -> u64 {
+        (**self).excess(incoming)
     }
 }
 

@@ -46,6 +46,11 @@ impl Deadlines {
         if self.by_time.is_empty() { None } else { self.by_key.of(key)?.0 }
     }
 
+    /// Objects that have one.
+    pub(super) fn len(&self) -> usize {
+        self.by_time.len()
+    }
+
     /// Whether the time of `key` is over.
     pub(super) fn is_over(&self, key: KeyId) -> bool {
         self.of(key).is_some_and(|until_ms| until_ms <= now_ms())

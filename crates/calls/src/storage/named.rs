@@ -3,7 +3,7 @@
 //! An object is written before it has its name: readers see what was there before or all that is new.
 
 use std::sync::{Arc, Weak};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use wavetank_model::{Fate, FetchPolicy, KeyId};
 
@@ -182,6 +182,15 @@ impl Storage {
         let key = state.live(name)?;
         let here = state.resident(key).map(|object| object.len() as u64);
         here.or_else(|| state.engine.bytes_anywhere_behind(key))
+    }
+
+    /// Until when an object is there, wherever it is; absent inside where it stays, outside where there is
+    /// none. It does not count as used.
+    pub fn expires(&self, name: &[u8]) -> Option<Option<SystemTime>> {
+        let mut state = self.shared.lock();
+        let key = state.live(name).filter(|key| state.engine.is_there(*key))?;
+        let until = |until_ms| SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(until_ms));
+        Some(state.deadlines.of(key).and_then(until))
     }
 
     /// Holds an object that is in memory, so that it stays. It counts as used.

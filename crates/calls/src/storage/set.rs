@@ -59,7 +59,13 @@ impl State {
         // Something may be known of a name that is nowhere: a copy of what was there is under way.
         let known = known.or_else(|| self.names.find(name));
         let key = known.unwrap_or_else(|| self.number(name));
-        if self.engine.is_above_quota(key, object.len() as u64) {
+        // What is there stays if the new one cannot be written.
+        let bytes = object.len() as u64;
+        let is_refused = match there {
+            Some(key) => !self.engine.could_replace(key, bytes),
+            None => self.engine.is_above_quota(key, bytes),
+        };
+        if is_refused {
             self.free_if_unknown(key);
             return Set { fate: Fate::NoMemory, before };
         }

@@ -10,6 +10,8 @@ use crate::background::Background;
 pub struct Status {
     /// Names in use.
     pub names: u64,
+    /// Those of them that are there for a time only.
+    pub expiring: u64,
     /// Memory, then every tier behind it.
     pub tiers: Vec<TierStatus>,
     /// Bytes of memory taken by objects that are being written and have no name yet.
@@ -68,6 +70,7 @@ impl Storage {
         let tiers = [memory].into_iter().chain(tiers).collect();
         let status = Status {
             names: state.names.len() as u64,
+            expiring: state.deadlines.len() as u64,
             tiers,
             staged_bytes: state.engine.unnamed(),
             stores_in_flight: state.flow.stores,

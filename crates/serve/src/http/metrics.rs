@@ -98,6 +98,7 @@ fn behind(status: &Status, rows: &mut Vec<Row>) {
             counter("l2_stores_completed", "Objects copied to it", counts.copied),
             counter("l2_loads", "Objects loaded from it", counts.loaded),
             counter("l2_dropped", "Objects that found no room in it", counts.dropped),
+            counter("l2_skipped", "Objects not copied because too much was on its way", counts.skipped),
             counter("l2_device_failures", "Objects it failed to write or read", counts.failed),
         ]);
         if let Some(capacity) = tier.capacity_bytes {

@@ -186,6 +186,7 @@ fn tiers(desk: &Desk, storage: &Status) -> Vec<Value> {
             "copied": moved.copied,
             "loaded": moved.loaded,
             "dropped": moved.dropped,
+            "skipped": moved.skipped,
             "failed": moved.failed,
             "recovery": {
                 "recovered": tier.recovered, "torn": tier.torn, "foreign": tier.foreign, "spare": tier.spare,

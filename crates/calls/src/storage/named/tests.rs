@@ -10,6 +10,8 @@ use crate::plan::{AdapterPlan, Medium, Plan};
 use crate::storage::StorageOptions;
 use crate::storage::tests::{adapter, directory, eviction, memory};
 
+mod quotas;
+
 /// Memory for `objects` of 4 KiB, and what is behind it.
 pub(super) fn plan(objects: u64, adapters: Vec<AdapterPlan>) -> Plan {
     memory(objects * 4096, adapters)
@@ -185,6 +187,38 @@ fn what_has_had_its_time_is_nowhere() {
     storage.close().unwrap();
 }
 
+/// Broken by: a deadline that is told for an object that stays or is nowhere, or that is not told, and by a
+/// count that goes on counting what is gone or was written again to stay.
+#[test]
+fn until_when_it_is_there_is_told() {
+    let storage = Storage::open(&plan(16, Vec::new()), &options(), None).unwrap();
+    let until = SystemTime::UNIX_EPOCH + Duration::from_millis(9_000_000_000_123);
+    let later = SetManner { expires: Some(until), ..SetManner::default() };
+    let over = SetManner { expires: Some(SystemTime::now()), ..SetManner::default() };
+    for (name, manner) in [(b"a", later), (b"b", SetManner::default()), (b"c", over), (b"d", later)] {
+        assert_eq!(write(&storage, name, b"bytes", manner).fate, Fate::Done);
+    }
+    assert_eq!(storage.status().expiring, 3);
+    let told = [b"a", b"b", b"c", b"e"].map(|name| storage.expires(name));
+    assert_eq!(told, [Some(Some(until)), Some(None), None, None]);
+    assert_eq!(storage.status().expiring, 2);
+    put(&storage, b"a", b"stays");
+    assert!(storage.remove(b"d"));
+    assert_eq!((storage.expires(b"a"), storage.status().expiring), (Some(None), 0));
+}
+
+/// Broken by: objects that found no room in a tier that count as those it was too slow for.
+#[test]
+fn what_finds_no_room_behind_is_dropped() {
+    let storage = Storage::open(&plan(16, vec![adapter(Medium::Mock, 1)]), &options(), None).unwrap();
+    for name in [b"a", b"b", b"c"] {
+        put(&storage, name, &[1; 4096]);
+    }
+    storage.settle();
+    let behind = storage.background().behind();
+    assert_eq!((behind.copied, behind.dropped, behind.skipped), (1, 2, 0));
+}
+
 /// Broken by: a sweep that looks at names and not at times, or leaves what nobody asks for.
 #[test]
 fn what_nobody_asks_for_is_swept_away() {
@@ -335,7 +369,8 @@ fn a_device_that_hangs_holds_nobody_up() {
     }
     let status = storage.status();
     assert_eq!(status.storing_bytes, 2 * 4096);
-    assert_eq!(status.background.behind().dropped, 38, "what it is too slow for is not copied");
+    let behind = status.background.behind();
+    assert_eq!((behind.skipped, behind.dropped), (38, 0), "what it is too slow for is not copied");
     let error = storage.close().unwrap_err().to_string();
     assert!(error.contains("does not answer"), "{error}");
 }
@@ -403,7 +438,7 @@ fn a_copy_that_is_dropped_is_the_last_one() {
     put(&storage, b"a", &[2; 4096]);
     storage.settle();
     let behind = storage.background().behind();
-    assert_eq!((behind.dropped, behind.copied, storage.used().1[0]), (1, 0, 0));
+    assert_eq!((behind.skipped, behind.dropped, behind.copied, storage.used().1[0]), (1, 0, 0, 0));
     assert_eq!(read(&storage, b"a").unwrap(), [2; 4096]);
     empty_memory(&storage);
     assert_eq!((read(&storage, b"a"), storage.len()), (None, 0));

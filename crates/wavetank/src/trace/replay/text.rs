@@ -129,7 +129,9 @@ impl CallReplay {
         for (number, ((plan, used), did)) in (1..).zip(plans.zip(&background.adapters)) {
             let AdapterPlan { capacity_bytes, eviction, .. } = plan;
             let name = format!("behind {number}, {}", tier(*capacity_bytes, eviction.as_ref()));
-            let counts = [did.loaded, did.evictions.evicted, did.evictions.passes, did.copied, did.dropped];
+            // Not copied, either way.
+            let dropped = did.dropped + did.skipped;
+            let counts = [did.loaded, did.evictions.evicted, did.evictions.passes, did.copied, dropped];
             let counts: String = counts.iter().map(|count| format!("{count:>11}")).collect();
             writeln!(f, "{name:34}{counts}{:>11}", mib(*used))?;
         }
