@@ -35,6 +35,7 @@ pub(crate) struct Desk {
     /// What may be under way from clients into memory.
     room: Arc<Semaphore>,
     transfers: AtomicU64,
+    lookups: AtomicU64,
 }
 
 macro_rules! counts {
@@ -108,7 +109,13 @@ impl Desk {
             started: Instant::now(),
             history: History::default(),
             transfers: AtomicU64::new(0),
+            lookups: AtomicU64::new(0),
         }
+    }
+
+    /// A number that no other lookup of this process has.
+    pub(super) fn lookup_number(&self) -> u64 {
+        self.lookups.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A number that no other transfer of this process has.
