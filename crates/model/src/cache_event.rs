@@ -29,9 +29,17 @@ pub enum CacheFact {
     /// A request ended, but for transfers under way.
     RequestEnded,
     /// A lookup began.
-    LookupStarted,
+    LookupStarted {
+        /// A number of this process.
+        lookup: u64,
+    },
     /// It ended.
-    LookupEnded(Box<LookupOutcome>),
+    LookupEnded {
+        /// The same number.
+        lookup: u64,
+        /// What it found.
+        outcome: Box<LookupOutcome>,
+    },
     /// Objects will be moved; a request is not over before that has ended.
     TransferSubmitted {
         /// Which way.

@@ -5,6 +5,7 @@
 #![deny(clippy::iter_over_hash_type)]
 
 mod accelerator;
+mod address;
 mod architecture;
 mod bench_event;
 mod cache_event;
@@ -26,6 +27,7 @@ mod tier_role;
 mod units;
 
 pub use accelerator::{Accelerator, accelerator, accelerators};
+pub use address::without_login;
 pub use architecture::{Architecture, Experts, Latent, model, models};
 pub use bench_event::{Answer, BenchEvent, BenchFact, Class, Operation, Served, Touch, Why};
 pub use cache_event::{BlendHits, CacheEvent, CacheFact, LookupOutcome, TraceParent, TransferWay};

@@ -12,6 +12,7 @@ use wavetank_telemetry::{Tell, TraceArgs, TracePlan};
 
 use crate::args::{Args, MetricNames};
 use crate::http::duration;
+use crate::recording::is_there;
 use crate::resp::Settings;
 use crate::secret::Secret;
 use crate::{size, tier};
@@ -192,7 +193,7 @@ impl Plan {
             listen: self.resp,
             threads: self.resp_threads,
             user: login.and_then(|login| login.user.clone()),
-            password: login.map(|login| login.password.reveal().to_owned()),
+            password: login.map(|login| login.password.clone()),
             connections: self.limits.connections,
             connection_bytes: self.limits.connection_bytes,
             memory_bytes: self.limits.memory_bytes,
@@ -270,6 +271,7 @@ fn storage(args: &Args) -> Result<StoragePlan> {
     let words = args.l2.iter().flatten().map(|word| tier::parse(word, &l1.eviction));
     let typed = args.l2_adapter.iter().flatten().map(|adapter| AdapterPlan::typed(&adapter.text()));
     let mut adapters: Vec<AdapterPlan> = words.chain(typed).collect::<Result<_>>()?;
+    adapters.iter().try_for_each(tier::check_login)?;
     check_apart(&adapters)?;
     set_quotas(args, &mut l1, &mut adapters)?;
     if adapters.is_empty() {
@@ -422,9 +424,12 @@ fn tracing(args: &Args) -> Result<Option<Tracing>> {
     }))
 }
 
-/// A recording may not be in the directory of a tier.
+/// A recording may not be there yet, nor in the directory of a tier.
 fn check_recording(storage: &StoragePlan, recording: Option<&Recording>) -> Result<()> {
     let Some(recording) = recording else { return Ok(()) };
+    if recording.path.exists() {
+        return Err(is_there(&recording.path));
+    }
     let folders = storage.adapters.iter().filter_map(|adapter| match &adapter.medium {
         Medium::Backend { location, .. } if !location.is_empty() => Some(Path::new(location.as_str())),
         _ => None,

@@ -1,7 +1,7 @@
 //! A server from its first line to its last: storage, spans, doors, and their end.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,29 +101,69 @@ pub fn run(plan: &Plan, stop: &Receiver<()>, listener: Listener) -> Result<Repor
     running.end(Instant::now() + duration(plan.drain))
 }
 
-impl Running {
-    fn start(plan: &Plan, tell: &Tell) -> Result<Self> {
-        let tracer = match &plan.tracing {
-            Some(tracing) => tracing.plan(Arc::clone(tell))?.map(Tracer::start).transpose()?.map(Arc::new),
-            None => None,
-        };
-        let tape = plan.recording.as_ref().map(|to| Tape::start(to, &plan.storage)).transpose()?;
+/// The ports of a server that does not serve yet.
+struct Listeners {
+    resp: TcpListener,
+    http: TcpListener,
+}
+
+impl Listeners {
+    fn take(plan: &Plan) -> Result<Self> {
+        plan.settings().check()?;
+        let resp = resp::Door::listen(plan.resp)
+            .map_err(|error| error.within(format!("--port {}", plan.resp.port())))?;
+        Ok(Self { resp, http: Door::listen(plan.http)? })
+    }
+}
+
+/// What the doors lead to.
+struct Parts {
+    cache: Arc<Cache>,
+    tracer: Option<Arc<Tracer>>,
+}
+
+impl Parts {
+    fn open(plan: &Plan, tell: &Tell, tape: Option<&Tape>) -> Result<Self> {
         let options = StorageOptions {
             prefetches_in_flight: plan.prefetches_in_flight,
             keeping: Keeping::All,
             closing: duration(plan.drain),
             ..StorageOptions::default()
         };
+        let storage = Storage::open(&plan.storage, &options, tape.map(Tape::journal))?;
+        let tracer = match &plan.tracing {
+            Some(tracing) => tracing.plan(Arc::clone(tell))?.map(Tracer::start).transpose()?.map(Arc::new),
+            None => None,
+        };
         let cache = Arc::new(Cache {
-            storage: Storage::open(&plan.storage, &options, tape.as_ref().map(Tape::journal))?,
+            storage,
             counters: Counters::default(),
             bus: tracer.as_ref().map_or_else(Bus::off, |tracer| tracer.bus()),
             patience: duration(plan.patience),
         });
+        Ok(Self { cache, tracer })
+    }
+}
+
+impl Running {
+    /// Ports come first and files last, so that a start that fails leaves alone what another server has.
+    fn start(plan: &Plan, tell: &Tell) -> Result<Self> {
+        let listeners = Listeners::take(plan)?;
+        let tape = plan.recording.as_ref().map(|to| Tape::start(to, &plan.storage)).transpose()?;
+        match Parts::open(plan, tell, tape.as_ref()) {
+            Ok(parts) => Self::serve(plan, listeners, parts, tape),
+            Err(error) => {
+                tape.map(Tape::discard);
+                Err(error)
+            }
+        }
+    }
+
+    fn serve(plan: &Plan, listeners: Listeners, parts: Parts, tape: Option<Tape>) -> Result<Self> {
+        let Parts { cache, tracer } = parts;
         let desk = Arc::new(Desk::new(Arc::clone(&cache), plan.clone()));
-        let http = Door::open(Arc::clone(&desk))?;
-        let resp = resp::Door::open(plan.settings(), Arc::clone(&cache))
-            .map_err(|error| error.within(format!("--port {}", plan.resp.port())))?;
+        let http = Door::open(listeners.http, Arc::clone(&desk))?;
+        let resp = resp::Door::serve(listeners.resp, plan.settings(), Arc::clone(&cache))?;
         let running = Self { cache, desk, tracer, tape, resp: Arc::new(Mutex::new(Some(resp))), http };
         running.listen_to_parts();
         running.desk.phase.enter(Phase::Serving);

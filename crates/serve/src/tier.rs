@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wavetank_calls::{AdapterPlan, EvictionPlan, Medium, QuotaPlan};
-use wavetank_model::{Error, Result};
+use wavetank_model::{Error, Result, without_login};
 use wavetank_store::backend::Location;
 use wavetank_store::backends;
 
@@ -15,16 +15,17 @@ const HINT: &str = "as direct:/mnt/nvme:500GiB, buffered:/var/cache/kv or redis:
 /// Reads the word. What is full makes room as `eviction` says; without a capacity nobody leaves.
 pub(crate) fn parse(word: &str, eviction: &EvictionPlan) -> Result<AdapterPlan> {
     let (name, rest) = word.split_once(':').unwrap_or((word, ""));
-    let row = backends::backend(name).map_err(|error| error.at(format!("{PLACE} {word}")))?;
+    let shown = without_login(word);
+    let row = backends::backend(name).map_err(|error| error.at(format!("{PLACE} {shown}")))?;
     let (location, capacity) = split(rest);
-    let wrong = |what: &str| Err(Error::usage(what).at(format!("{PLACE} {word}")).hint(HINT));
+    let wrong = |what: &str| Err(Error::usage(what).at(format!("{PLACE} {shown}")).hint(HINT));
     match (row.caps.location, location.is_empty()) {
         (Location::Directory, true) => return wrong("its directory is missing"),
         (Location::Url, true) => return wrong("its address is missing"),
         (Location::None, false) => return wrong("it has no location"),
         _ => {}
     }
-    Ok(AdapterPlan {
+    let tier = AdapterPlan {
         medium: Medium::Backend {
             name: name.to_owned(),
             location: location.to_owned(),
@@ -35,7 +36,21 @@ pub(crate) fn parse(word: &str, eviction: &EvictionPlan) -> Result<AdapterPlan> 
         bytes_per_second: None,
         eviction: capacity.map(|_| eviction.clone()),
         quotas: QuotaPlan::default(),
-    })
+    };
+    check_login(&tier)?;
+    Ok(tier)
+}
+
+/// A password in a location would be in recordings and lists of processes.
+pub(crate) fn check_login(tier: &AdapterPlan) -> Result<()> {
+    let Medium::Backend { name, location, .. } = &tier.medium else { return Ok(()) };
+    let host = location.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
+    if host.rsplit_once('@').is_none_or(|(login, _)| !login.contains(':')) {
+        return Ok(());
+    }
+    Err(Error::usage("a password in the location").at(format!("{PLACE} {name}:{}", without_login(location))).hint(
+        "give it as the environment variable or the file that the backend reads; see wavetank list backends",
+    ))
 }
 
 /// A location may hold colons; what follows the last one is a capacity only if it has a unit.
@@ -73,12 +88,25 @@ mod tests {
         assert_eq!(parts("memory:1GiB"), ("memory ".to_owned(), Some(1 << 30), true));
     }
 
+    /// Broken by: a password that is taken, to be written to recordings, or repeated.
+    #[test]
+    fn passwords_in_locations_are_refused_and_not_repeated() {
+        for word in ["redis:redis://u:hunter2@h:1", "redis:redis://:hunter2@h:1:1GiB", "s3:s3://k:hunter2@b/a"] {
+            let told = parse(word, &eviction()).unwrap_err().to_string();
+            assert!(told.contains(": a password in the location\nhint: "), "{told}");
+            assert!(!told.contains("hunter2"), "{told}");
+        }
+        let told = parse("reddis:redis://u:hunter2@h:1", &eviction()).unwrap_err().to_string();
+        assert!(told.starts_with("--l2 reddis:redis://…@h:1: unknown backend"), "{told}");
+    }
+
     #[test]
     fn what_a_backend_needs_is_asked_for() {
         let told = |word: &str| parse(word, &eviction()).unwrap_err().to_string();
         assert!(told("direct").starts_with("--l2 direct: its directory is missing\nhint: as direct:"));
         assert!(told("direct:1GiB").contains("its directory is missing"));
         assert!(told("memory:/a").contains("it has no location"));
+        assert!(parse("redis:redis://user@h:6379", &eviction()).is_ok(), "a name is no secret");
         assert!(told("disk:/a").starts_with("--l2 disk:/a: unknown backend \"disk\"\nhint: known: buffered"));
     }
 }

@@ -131,7 +131,7 @@ fn requests(count: u64) -> Vec<CacheEvent> {
             events.push(CacheEvent { at: Nanos(at), session: Arc::clone(&session), fact });
         };
         tell(CacheFact::RequestStarted { policy: FetchPolicy::Prefix, parent: None });
-        tell(CacheFact::LookupStarted);
+        tell(CacheFact::LookupStarted { lookup: 0 });
         let outcome = LookupOutcome {
             found_count: 4,
             requested_tokens: 2048,
@@ -140,7 +140,7 @@ fn requests(count: u64) -> Vec<CacheEvent> {
             model_name: Arc::clone(&model),
             ..Default::default()
         };
-        tell(CacheFact::LookupEnded(Box::new(outcome)));
+        tell(CacheFact::LookupEnded { lookup: 0, outcome: Box::new(outcome) });
         for (way, transfer) in [(TransferWay::Retrieve, number * 2), (TransferWay::Store, number * 2 + 1)] {
             tell(CacheFact::TransferSubmitted { way, transfer, device: "cuda:0".into() });
             let (model_name, cache_salt) = (Arc::clone(&model), "".into());

@@ -1,10 +1,11 @@
 //! What was typed about spans, as a plan that was checked.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wavetank_model::{Error, Result, find};
+use wavetank_model::{Error, Result, find, without_login};
 
 use crate::assembly::AssemblyPlan;
 use crate::exporters::{self, Target};
@@ -15,7 +16,7 @@ use crate::sampling::Sampling;
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What was typed.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct TraceArgs {
     /// Spans are wanted.
     pub enable_tracing: bool,
@@ -83,6 +84,16 @@ const MAX_SESSIONS: usize = 100_000;
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(600);
 /// One attempt, as OpenTelemetry's exporters have it.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+impl fmt::Debug for TraceArgs {
+    /// Without what may be secret: headers, and logins in the address.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { otlp_endpoint, otlp_file, .. } = self;
+        let endpoint = otlp_endpoint.as_deref().map(without_login);
+        let shown = &mut f.debug_struct("TraceArgs");
+        shown.field("otlp_endpoint", &endpoint).field("otlp_file", otlp_file).finish_non_exhaustive()
+    }
+}
 
 impl TracePlan {
     /// Spans to `targets`, as by default.

@@ -117,7 +117,7 @@ impl Stage {
     }
 
     fn look_up(&mut self, session: &str, (hit, asked): (u64, u64), blend: Option<BlendHits>) {
-        self.tell(session, CacheFact::LookupStarted);
+        self.tell(session, CacheFact::LookupStarted { lookup: 0 });
         let outcome = LookupOutcome {
             found_count: hit / 256,
             requested_tokens: asked,
@@ -129,7 +129,7 @@ impl Stage {
             blend,
             ..Default::default()
         };
-        self.tell(session, CacheFact::LookupEnded(Box::new(outcome)));
+        self.tell(session, CacheFact::LookupEnded { lookup: 0, outcome: Box::new(outcome) });
     }
 
     fn transfer(&mut self, session: &str, way: TransferWay, failure: Option<&str>) {

@@ -85,7 +85,8 @@ fn what_is_open_at_the_end_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spans.jsonl");
     let tracer = Tracer::start(plan(&to_file(&path), &Said::default())).unwrap();
-    tracer.bus().publish(|| CacheEvent { at: Nanos(5), session: "x".into(), fact: CacheFact::LookupStarted });
+    let fact = CacheFact::LookupStarted { lookup: 0 };
+    tracer.bus().publish(|| CacheEvent { at: Nanos(5), session: "x".into(), fact });
     let exported = tracer.finish();
     assert_eq!((exported.sessions.cut_short, exported.sent()), (1, 2));
     let orphaned = serde_json::json!({"key": "orphaned", "value": {"boolValue": true}});
@@ -124,4 +125,25 @@ fn a_batch_is_given_up_after_a_while() {
     request(&tracer, 1);
     let exported = tracer.finish();
     assert_eq!(exported.exports[0].lost, [(Reason::Unreachable, 1)]);
+}
+
+/// Broken by: a file made anew, a line that goes on where a killed process stopped, or two who share one.
+#[test]
+fn lines_of_earlier_runs_stay_and_nobody_shares_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spans.jsonl");
+    std::fs::write(&path, "{}\n{\"half").unwrap();
+    let tracer = Tracer::start(plan(&to_file(&path), &Said::default())).unwrap();
+    let said = Tracer::start(plan(&to_file(&path), &Said::default())).err().unwrap().to_string();
+    assert!(said.contains("spans.jsonl: another process writes spans to it\nhint: "), "{said}");
+    request(&tracer, 1);
+    assert_eq!(tracer.finish().sent(), 1);
+    drop(tracer);
+    let again = Tracer::start(plan(&to_file(&path), &Said::default())).unwrap();
+    request(&again, 2);
+    again.finish();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines.len(), &lines[..2]), (4, &["{}", "{\"half"][..]));
+    assert!(lines[2..].iter().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{text}");
 }

@@ -189,7 +189,7 @@ struct TellingFlags {
     /// Certificates to trust, PEM.
     #[arg(long, value_name = "FILE")]
     otlp_certificate: Option<PathBuf>,
-    /// Spans as lines of JSON.
+    /// Spans as lines of JSON, after those that are there; one process at a time.
     #[arg(long, value_name = "FILE")]
     otlp_file: Option<PathBuf>,
     /// The part of requests that is exported [default: 1].

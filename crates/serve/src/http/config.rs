@@ -1,6 +1,7 @@
 //! `/config`: the plan, without what nobody is to know.
 
 use serde_json::{Value, json};
+pub(crate) use wavetank_model::without_login;
 
 use super::desk::Desk;
 
@@ -28,16 +29,6 @@ pub(crate) fn told(value: Value) -> Value {
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     !name.ends_with("_file") && ["password", "secret", "token", "credential"].iter().any(|w| name.contains(w))
-}
-
-/// An address without who logs in there.
-pub(crate) fn without_login(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    let host = rest.split('/').next().unwrap_or_default();
-    match host.rsplit_once('@') {
-        Some((login, _)) => format!("{scheme}://…{}", &rest[login.len()..]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub(crate) struct Desk {
     /// Long work at a time: each takes a thread away, and there are as many to stand in.
     heavy: Semaphore,
     transfers: AtomicU64,
+    lookups: AtomicU64,
 }
 
 macro_rules! counts {
@@ -114,7 +115,13 @@ impl Desk {
             started: Instant::now(),
             history: History::default(),
             transfers: AtomicU64::new(0),
+            lookups: AtomicU64::new(0),
         }
+    }
+
+    /// A number that no other lookup of this process has.
+    pub(super) fn lookup_number(&self) -> u64 {
+        self.lookups.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A number that no other transfer of this process has.

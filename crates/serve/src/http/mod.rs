@@ -53,15 +53,19 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Opens it; `desk` is what connections work with.
-    pub(crate) fn open(desk: Arc<Desk>) -> Result<Self> {
+    /// Takes the port; clients that connect wait until it is opened.
+    pub(crate) fn listen(address: SocketAddr) -> Result<StdListener> {
+        let taken = StdListener::bind(address).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        });
+        taken.map_err(|error| cannot(address, "cannot listen", error))
+    }
+
+    /// Opens it to who comes to `listener`; `desk` is what connections work with.
+    pub(crate) fn open(listener: StdListener, desk: Arc<Desk>) -> Result<Self> {
         let plan = &desk.plan;
-        let at = |what: &str, error: std::io::Error| {
-            let wrong = format!("{what}: {error}");
-            Error::new(ErrorKind::Io, wrong).at(format!("--http-port {}", plan.http.port())).source(error)
-        };
-        let listener = StdListener::bind(plan.http).map_err(|error| at("cannot listen", error))?;
-        listener.set_nonblocking(true).map_err(|error| at("cannot listen", error))?;
+        let at = |what: &str, error: std::io::Error| cannot(plan.http, what, error);
         let address = listener.local_addr().map_err(|error| at("cannot listen", error))?;
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         // As many again, for those that long work takes away.
@@ -92,6 +96,11 @@ impl Door {
         self.desk.sessions.clear();
         self.runtime.shutdown_timeout(Duration::from_millis(100));
     }
+}
+
+fn cannot(address: SocketAddr, what: &str, error: std::io::Error) -> Error {
+    let place = format!("--http-port {}", address.port());
+    Error::new(ErrorKind::Io, format!("{what}: {error}")).at(place).source(error)
 }
 
 /// Takes connections while it may.

@@ -235,6 +235,9 @@ impl Connection {
     }
 
     fn run(&mut self, desk: &mut Desk) {
+        if commands::is_web(&Args::new(self.inbox.bytes(), self.parser.args())) {
+            return self.hang_up(desk);
+        }
         let refusal = self.refusal.take();
         let before = self.session.access;
         commands::run(&mut self.call(desk), refusal);
@@ -311,6 +314,14 @@ impl Connection {
         desk.tally.protocol_errors += 1;
         self.outbox.reply(&Reply::Error(code, &why));
         self.session.is_leaving = true;
+    }
+
+    /// A browser was made to speak to us: nothing of what it says is done, and it is told nothing.
+    fn hang_up(&mut self, desk: &mut Desk) {
+        desk.tally.protocol_errors += 1;
+        self.session.is_leaving = true;
+        self.refusal = None;
+        self.done();
     }
 
     /// Something became of a key that a command waits for.

@@ -1,7 +1,7 @@
 //! The front door: opened, and closed.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
@@ -43,16 +43,29 @@ impl Door {
     /// Listens and serves.
     pub fn open(settings: Settings, cache: Arc<Cache>) -> Result<Self> {
         settings.check()?;
-        let place = settings.listen.to_string();
-        Self::start(settings, cache).map_err(|error| {
-            let message = format!("cannot listen: {error}");
-            Error::new(ErrorKind::Io, message).at(place).source(error)
-        })
+        let listener = Self::listen(settings.listen)?;
+        Self::serve(listener, settings, cache)
     }
 
-    fn start(settings: Settings, cache: Arc<Cache>) -> io::Result<Self> {
-        let listener = TcpListener::bind(settings.listen)?;
-        rustix::net::listen(&listener, BACKLOG)?;
+    /// Takes the port; clients that connect wait until they are served.
+    pub(crate) fn listen(address: SocketAddr) -> Result<StdListener> {
+        let taken = || {
+            let listener = StdListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            rustix::net::listen(&listener, BACKLOG)?;
+            Ok(listener)
+        };
+        taken().map_err(|error| cannot_listen(address, error))
+    }
+
+    /// Serves who comes to `listener`.
+    pub(crate) fn serve(listener: StdListener, settings: Settings, cache: Arc<Cache>) -> Result<Self> {
+        let place = settings.listen;
+        let listener = TcpListener::from_std(listener);
+        Self::start(listener, settings, cache).map_err(|error| cannot_listen(place, error))
+    }
+
+    fn start(listener: TcpListener, settings: Settings, cache: Arc<Cache>) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let mut listener = Some(listener);
         let polls: Vec<Poll> = (0..settings.threads).map(|_| Poll::new()).collect::<io::Result<_>>()?;
@@ -97,6 +110,10 @@ impl Door {
             let _ = thread.join();
         }
     }
+}
+
+fn cannot_listen(address: SocketAddr, error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot listen: {error}")).at(address.to_string()).source(error)
 }
 
 impl Drop for Door {

@@ -7,6 +7,7 @@ use wavetank_model::{Error, Result};
 use wavetank_store::KEY_BYTES_MAX;
 
 use super::parse::Limits;
+use crate::secret::Secret;
 
 /// How the front door runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +19,7 @@ pub struct Settings {
     /// Who may use it; anybody who knows the password when absent.
     pub user: Option<String>,
     /// What they say; nobody is asked when absent.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// Connections at a time.
     pub connections: usize,
     /// Bytes of replies that wait for one client, before its commands wait too; bytes of one command, but for

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
+use wavetank_serve::Secret;
 use wavetank_serve::resp::Settings;
 
 use crate::client::Client;
@@ -14,7 +15,7 @@ use crate::server::{Server, settings};
 fn both(password: Option<&str>) -> Option<(Server, Peer)> {
     let more: Vec<&str> = password.map_or(Vec::new(), |word| vec!["--requirepass", word]);
     let peer = Peer::start(&more)?;
-    let password = password.map(str::to_owned);
+    let password = password.map(Secret::of);
     let ours = Server::with(Settings { password, is_flush_enabled: true, ..settings() });
     Some((ours, peer))
 }

@@ -65,6 +65,36 @@ fn what_is_malformed_is_answered_as_redis_does() {
     }
 }
 
+/// What a page makes a browser send: commands in the body of a request, or in a header.
+const WEB: &[&[u8]] = &[
+    b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET web 1\r\n",
+    b"post /\r\nSET web 1\r\n",
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nX: y\r\n\r\nSET web 1\r\n",
+    b"PUT / HTTP/1.1\r\nhost: localhost\r\n\r\nSET web 1\r\n",
+    b"*1\r\n$4\r\nPOST\r\nSET web 1\r\n",
+];
+
+/// Broken by: a web request that is taken for commands that nobody knows, with one after it that is done.
+#[test]
+fn web_requests_end_the_connection() {
+    let server = Server::usual();
+    for bytes in WEB {
+        let mut client = server.client();
+        client.send(bytes);
+        let told = String::from_utf8(client.rest()).unwrap();
+        assert!(!told.contains("+OK"), "{}: {told}", bytes.escape_ascii());
+    }
+    assert_eq!(server.client().say("EXISTS web"), ":0\r\n");
+    eventually("they are counted", || server.cache.counters.protocol_errors.total() == WEB.len() as u64);
+    let Some(peer) = Peer::start(&[]) else { return };
+    for bytes in WEB {
+        let mut client = peer.client();
+        client.send(bytes);
+        client.rest();
+        assert_eq!(peer.client().say("EXISTS web"), ":0\r\n", "{}", bytes.escape_ascii());
+    }
+}
+
 /// Broken by: a line without end that is kept, or arguments of one command that are.
 #[test]
 fn what_never_ends_is_cut_off() {

@@ -277,14 +277,16 @@ impl Assembler {
 /// The session that an event opens, if it can.
 fn opening(fact: &CacheFact) -> Option<Kind> {
     match fact {
-        CacheFact::RequestStarted { .. } | CacheFact::LookupStarted | CacheFact::TransferSubmitted { .. } => {
+        CacheFact::RequestStarted { .. }
+        | CacheFact::LookupStarted { .. }
+        | CacheFact::TransferSubmitted { .. } => {
             Some(Kind::Request(Box::default()))
         }
         CacheFact::ConnectionOpened { .. } | CacheFact::CommandEnded { .. } => {
             Some(Kind::Connection(Box::default()))
         }
         CacheFact::RequestEnded
-        | CacheFact::LookupEnded(_)
+        | CacheFact::LookupEnded { .. }
         | CacheFact::TransferStarted { .. }
         | CacheFact::TransferEnded { .. }
         | CacheFact::ConnectionCounted { .. }

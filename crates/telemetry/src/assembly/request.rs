@@ -1,6 +1,5 @@
 //! A request of a serving engine: lookups and transfers under one root (spec/storage-trace.md 4).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use wavetank_model::{CacheFact, FetchPolicy, LookupOutcome, Nanos, TraceParent, TransferWay};
@@ -19,15 +18,20 @@ pub(super) struct Request {
     is_blend: bool,
     /// When it ended, but for transfers under way.
     ended: Option<Nanos>,
-    /// What the last lookup found.
-    found: Vec<Attribute>,
-    lookups: VecDeque<Lookup>,
+    /// What the lookup found that began last of those that ended, and its place among all.
+    found: (u64, Vec<Attribute>),
+    /// Lookups that began.
+    looked: u64,
+    lookups: Vec<Lookup>,
     transfers: Vec<Transfer>,
     /// Whether a child has left, so that nothing about the trace can change.
     has_left: bool,
 }
 
 struct Lookup {
+    number: u64,
+    /// How many began before it, and itself.
+    place: u64,
     id: [u8; 8],
     start: Nanos,
 }
@@ -67,10 +71,17 @@ impl Request {
         let context = self.context(at, desk);
         match fact {
             CacheFact::RequestEnded => self.ended = Some(at),
-            CacheFact::LookupStarted => {
-                self.lookups.push_back(Lookup { id: desk.ids.span(), start: at });
+            CacheFact::LookupStarted { lookup } => {
+                self.looked += 1;
+                let (id, place) = (desk.ids.span(), self.looked);
+                self.lookups.push(Lookup { number: lookup, place, id, start: at });
             }
-            CacheFact::LookupEnded(outcome) => self.looked_up(at, &outcome, &context, desk),
+            CacheFact::LookupEnded { lookup, outcome } => {
+                match self.lookups.iter().position(|open| open.number == lookup) {
+                    Some(open) => self.looked_up(at, (open, &outcome), &context, desk),
+                    None => desk.stray(),
+                }
+            }
             CacheFact::TransferSubmitted { way, transfer, device } => {
                 let id = desk.ids.span();
                 self.transfers.push(Transfer {
@@ -144,13 +155,22 @@ impl Request {
         }
     }
 
-    fn looked_up(&mut self, at: Nanos, outcome: &LookupOutcome, context: &Context, desk: &mut Desk<'_>) {
-        let Some(lookup) = self.lookups.pop_front() else { return desk.stray() };
+    fn looked_up(
+        &mut self,
+        at: Nanos,
+        (open, outcome): (usize, &LookupOutcome),
+        context: &Context,
+        desk: &mut Desk<'_>,
+    ) {
+        let lookup = self.lookups.remove(open);
         let mut draft = self.lookup_draft(&lookup, at);
         draft.attributes = lookup_attributes(outcome);
         desk.finish(context, draft);
         self.has_left = true;
-        self.found = hit_attributes(outcome);
+        // One that began earlier and ended later is not what the request goes by.
+        if lookup.place > self.found.0 {
+            self.found = (lookup.place, hit_attributes(outcome));
+        }
     }
 
     fn moved(&mut self, open: Transfer, moved: Moved, context: &Context, desk: &mut Desk<'_>) {
@@ -195,7 +215,7 @@ impl Request {
             true => (Scope::Blend, "cb.request"),
             false => (Scope::Server, "request"),
         };
-        let attributes = std::mem::take(&mut self.found);
+        let attributes = std::mem::take(&mut self.found.1);
         Draft { scope, id: None, name: name.into(), start: self.start, end, attributes, failure: None }
     }
 

@@ -104,8 +104,14 @@ fn moved(transfer: u64) -> CacheFact {
     CacheFact::TransferEnded { transfer, count: 2, total_bytes: 262_144, num_tokens: 512, failure: None }
 }
 
+const LOOKED: CacheFact = CacheFact::LookupStarted { lookup: 0 };
+
 fn found(hit: u64, asked: u64) -> CacheFact {
-    CacheFact::LookupEnded(Box::new(LookupOutcome {
+    found_by(0, hit, asked)
+}
+
+fn found_by(lookup: u64, hit: u64, asked: u64) -> CacheFact {
+    let outcome = Box::new(LookupOutcome {
         found_count: hit / 256,
         requested_tokens: asked,
         hit_tokens: hit,
@@ -115,7 +121,8 @@ fn found(hit: u64, asked: u64) -> CacheFact {
         l2_hit_keys: 4,
         model_name: "m".into(),
         ..Default::default()
-    }))
+    });
+    CacheFact::LookupEnded { lookup, outcome }
 }
 
 fn command(started: u64) -> CacheFact {
@@ -126,7 +133,7 @@ fn command(started: u64) -> CacheFact {
 fn whole_request(bench: &mut Bench, name: &str, parent: Option<TraceParent>) {
     bench
         .tell(name, 10, started(FetchPolicy::Prefix, parent))
-        .tell(name, 11, CacheFact::LookupStarted)
+        .tell(name, 11, LOOKED)
         .tell(name, 20, found(512, 1024))
         .tell(name, 21, submitted(TransferWay::Retrieve, 0))
         .tell(name, 25, begun(0))
@@ -189,8 +196,8 @@ fn blend_has_its_own_names() {
     };
     bench
         .tell("b", 1, started(FetchPolicy::Full, None))
-        .tell("b", 2, CacheFact::LookupStarted)
-        .tell("b", 3, CacheFact::LookupEnded(Box::new(outcome)))
+        .tell("b", 2, LOOKED)
+        .tell("b", 3, CacheFact::LookupEnded { lookup: 0, outcome: Box::new(outcome) })
         .tell("b", 4, submitted(TransferWay::Retrieve, 5))
         .tell("b", 5, begun(5))
         .tell("b", 6, moved(5))
@@ -210,29 +217,32 @@ fn blend_has_its_own_names() {
     assert_eq!(bench.named("mp.store").value("engine_id"), None, "it never began");
 }
 
-/// Broken by: one open span per kind, as the reference has it: its session "overlap" loses one of two.
+/// Broken by: one open span per kind, as the reference has it: its session "overlap" loses one of two; the
+/// end of a lookup that is taken for another's; or a root that goes by the lookup that ended last.
 #[test]
 fn concurrent_operations_are_spans_of_their_own() {
     let mut bench = Bench::new(plan());
     bench
         .tell("o", 1, started(FetchPolicy::Prefix, None))
-        .tell("o", 2, CacheFact::LookupStarted)
-        .tell("o", 3, CacheFact::LookupStarted)
+        .tell("o", 2, CacheFact::LookupStarted { lookup: 5 })
+        .tell("o", 3, CacheFact::LookupStarted { lookup: 6 })
         .tell("o", 4, submitted(TransferWay::Store, 7))
         .tell("o", 4, submitted(TransferWay::Store, 8))
         .tell("o", 5, begun(8))
         .tell("o", 6, begun(7))
         .tell("o", 7, moved(7))
-        .tell("o", 8, found(0, 0))
-        .tell("o", 9, found(256, 256))
+        .tell("o", 8, found_by(6, 256, 256))
+        .tell("o", 9, found_by(5, 0, 512))
         .tell("o", 10, moved(8))
         .tell("o", 11, CacheFact::RequestEnded);
     let (lookup, store) = ("mp.lookup_prefetch", "mp.store");
-    let expected = [(store, 6, 7), (lookup, 2, 8), (lookup, 3, 9), (store, 5, 10), ("request", 1, 11)];
+    let expected = [(store, 6, 7), (lookup, 3, 8), (lookup, 2, 9), (store, 5, 10), ("request", 1, 11)];
     assert_eq!(bench.times(), expected);
     let keys: Vec<&str> = [0, 3].map(|place: usize| bench.spans[place].text("transfer_key")).into();
     assert_eq!(keys, ["o#7", "o#8"]);
-    assert_eq!(bench.named("request").double("hit_rate"), 1.0, "the last lookup's");
+    let asked: Vec<i64> = [1, 2].map(|place: usize| bench.spans[place].int("requested_tokens")).into();
+    assert_eq!(asked, [256, 512], "each has what it found");
+    assert_eq!(bench.named("request").double("hit_rate"), 1.0, "that of the lookup that began last");
 }
 
 /// Broken by: dividing by zero, or by closing with the request while a transfer moves.
@@ -240,7 +250,7 @@ fn concurrent_operations_are_spans_of_their_own() {
 fn a_request_ends_with_its_last_transfer() {
     let mut bench = Bench::new(plan());
     bench
-        .tell("d", 1, CacheFact::LookupStarted)
+        .tell("d", 1, LOOKED)
         .tell("d", 2, found(0, 0))
         .tell("d", 3, submitted(TransferWay::Store, 1))
         .tell("d", 3, submitted(TransferWay::Store, 2))
@@ -309,7 +319,7 @@ fn a_start_that_comes_late_still_says_whose_it_is() {
     let parent = TraceParent { trace_id: [7; 16], span_id: [8; 8], sampled: true };
     let mut bench = Bench::new(plan());
     bench
-        .tell("l", 1, CacheFact::LookupStarted)
+        .tell("l", 1, LOOKED)
         .tell("l", 2, started(FetchPolicy::Full, Some(parent)))
         .tell("l", 3, found(1, 1))
         .tell("l", 4, CacheFact::RequestEnded);
@@ -337,9 +347,9 @@ fn a_share_of_requests_is_exported_whole() {
 fn what_nothing_is_heard_of_is_ended() {
     let mut bench = Bench::new(plan());
     bench
-        .tell("gone", 1, CacheFact::LookupStarted)
+        .tell("gone", 1, LOOKED)
         .tell("gone", 2, submitted(TransferWay::Store, 3))
-        .tell("busy", 3, CacheFact::LookupStarted)
+        .tell("busy", 3, LOOKED)
         .tell("busy", 500 * SECOND, submitted(TransferWay::Store, 4))
         .wait(600 * SECOND);
     assert_eq!(bench.times(), []);
@@ -359,7 +369,7 @@ fn what_nothing_is_heard_of_is_ended() {
 #[test]
 fn a_clock_that_jumps_ends_nothing() {
     let mut bench = Bench::new(plan());
-    bench.tell("x", 1, CacheFact::LookupStarted);
+    bench.tell("x", 1, LOOKED);
     bench.assembler.pass_time(Moment { wall: Nanos(9000 * SECOND), elapsed: Nanos(2) });
     assert_eq!(bench.assembler.counts().open, 1);
     bench.assembler.pass_time(Moment { wall: Nanos(0), elapsed: Nanos(601 * SECOND) });
@@ -373,7 +383,7 @@ fn a_clock_that_jumps_ends_nothing() {
 fn no_more_sessions_are_open_than_may_be() {
     let mut bench = Bench::new(AssemblyPlan { max_sessions: 3, ..plan() });
     for (at, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "a"), (5, "d"), (6, "e")] {
-        bench.tell(name, at, CacheFact::LookupStarted);
+        bench.tell(name, at, LOOKED);
     }
     let displaced: Vec<&str> = bench
         .spans
@@ -466,7 +476,7 @@ fn what_belongs_to_nothing_is_counted() {
         .tell("x", 1, moved(1))
         .tell("x", 1, CacheFact::ConnectionClosed);
     assert_eq!((bench.assembler.counts().strays, bench.assembler.counts().open), (5, 0));
-    bench.tell("x", 2, CacheFact::LookupStarted).tell("x", 3, CacheFact::ConnectionClosed).tell(
+    bench.tell("x", 2, LOOKED).tell("x", 3, CacheFact::ConnectionClosed).tell(
         "x",
         3,
         moved(1),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use wavetank_model::{Described, Error, Result};
+use wavetank_model::{Described, Error, Result, without_login};
 
 use crate::resource::Resource;
 use crate::span::Span;
@@ -57,12 +57,12 @@ impl Target {
     pub fn name(&self) -> String {
         match self.exporter.name {
             "file" => self.address.clone(),
-            protocol => format!("{} ({protocol})", self.address),
+            protocol => format!("{} ({protocol})", without_login(&self.address)),
         }
     }
 
     pub(crate) fn open(&self) -> Result<Box<dyn Exporter>> {
-        (self.exporter.open)(self).map_err(|error| error.within(&self.address))
+        (self.exporter.open)(self).map_err(|error| error.within(without_login(&self.address)))
     }
 
     /// The certificates, read.

@@ -119,3 +119,19 @@ fn what_cannot_work_is_said_before_the_first_span() {
         assert!(!said.contains("secret"), "{said}");
     }
 }
+
+/// Broken by: an address that is repeated as it was typed, where it fails or where it is shown.
+#[test]
+fn logins_in_addresses_are_not_shown() {
+    let args = |protocol: &str| TraceArgs {
+        otlp_protocol: Some(protocol.to_owned()),
+        otlp_headers: vec!["authorization=hunter2".to_owned()],
+        ..to("http://user:hunter2@h h:1")
+    };
+    for protocol in ["grpc", "http"] {
+        let made = plan(&args(protocol), &[]).unwrap().unwrap();
+        let mut shown = format!("{:?}{}", args(protocol), made.targets[0].name());
+        shown += &crate::Tracer::start(made).err().unwrap().to_string();
+        assert!(shown.contains("http://…@h h:1") && !shown.contains("hunter2"), "{shown}");
+    }
+}

@@ -43,14 +43,16 @@ pub(in crate::http) fn lookup(
     check_id(&asked.request_id)?;
     let grid = desk.sessions.keep(Grid::of(&asked, desk.plan.chunk_size)?)?;
     let busy = desk.sessions.enter(&asked.request_id, asked.mode.policy(), parent)?;
-    desk.sessions.publish(&busy.0.id, || CacheFact::LookupStarted);
+    let number = desk.lookup_number();
+    desk.sessions.publish(&busy.0.id, || CacheFact::LookupStarted { lookup: number });
     desk.counts.lookup_requests.add(1);
     let fates = if grid.columns() == 0 {
         desk.counts.lookup_early_exits.add(1);
-        desk.sessions.publish(&busy.0.id, || CacheFact::LookupEnded(Box::new(grid.outcome(&[]))));
+        let outcome = Box::new(grid.outcome(&[]));
+        desk.sessions.publish(&busy.0.id, || CacheFact::LookupEnded { lookup: number, outcome });
         Vec::new()
     } else {
-        begin(desk, &grid, busy)
+        begin(desk, &grid, (busy, number))
     };
     let outcome = grid.outcome(&fates);
     Ok(answer::json(&Told {
@@ -72,7 +74,7 @@ pub(in crate::http) fn lookup(
 }
 
 /// Begins to bring what is there, and gives what was decided.
-fn begin(desk: &Arc<Desk>, grid: &Arc<Grid>, busy: Busy) -> Vec<Fate> {
+fn begin(desk: &Arc<Desk>, grid: &Arc<Grid>, (busy, number): (Busy, u64)) -> Vec<Fate> {
     let (tell, mut told) = oneshot::channel();
     let (sender, found) = watch::channel(None);
     busy.0.look(Looked { grid: Arc::clone(grid), found });
@@ -80,7 +82,8 @@ fn begin(desk: &Arc<Desk>, grid: &Arc<Grid>, busy: Busy) -> Vec<Fate> {
     let lookup = Lookup { rows: &names, policy: grid.mode.policy(), request: &busy.0.id };
     // Who does not wait any more lets what comes go.
     let decided = desk.cache.storage.look(&lookup, Box::new(move |held| drop(tell.send(held))));
-    let waiting = Waiting { desk: Arc::clone(desk), grid: Arc::clone(grid), decided: decided.clone(), busy };
+    let (desk, grid) = (Arc::clone(desk), Arc::clone(grid));
+    let waiting = Waiting { desk, grid, number, decided: decided.clone(), busy };
     match told.try_recv() {
         Ok(held) => waiting.settle(Some(held), &sender),
         Err(_) => {
@@ -97,6 +100,7 @@ fn begin(desk: &Arc<Desk>, grid: &Arc<Grid>, busy: Busy) -> Vec<Fate> {
 struct Waiting {
     desk: Arc<Desk>,
     grid: Arc<Grid>,
+    number: u64,
     decided: Vec<Fate>,
     busy: Busy,
 }
@@ -115,7 +119,8 @@ impl Waiting {
         counts.lookup_l2_hit_tokens.add(outcome.l2_hit_tokens);
         counts.lookup_l1_hit_keys.add(outcome.l1_hit_keys);
         counts.lookup_l2_hit_keys.add(outcome.l2_hit_keys);
-        self.desk.sessions.publish(&self.busy.0.id, || CacheFact::LookupEnded(Box::new(outcome)));
+        let ended = CacheFact::LookupEnded { lookup: self.number, outcome: Box::new(outcome) };
+        self.desk.sessions.publish(&self.busy.0.id, || ended);
     }
 
     /// What memory has by itself: nobody waits for the rest.

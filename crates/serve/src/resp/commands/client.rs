@@ -40,7 +40,7 @@ fn admit(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Outcome {
 fn is_right(settings: &Settings, user: &[u8], password: &[u8]) -> bool {
     let expected = settings.user.as_deref().unwrap_or(ANYBODY);
     let is_user = is_same(user, expected.as_bytes());
-    let is_password = settings.password.as_deref().is_none_or(|it| is_same(password, it.as_bytes()));
+    let is_password = settings.password.as_ref().is_none_or(|it| it.is(password));
     is_user & is_password
 }
 
@@ -251,11 +251,14 @@ fn describe(call: &mut Call<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Secret;
 
-    /// Broken by: comparing only as far as the shorter goes, or an empty password that fits.
+    /// Broken by: comparing only as far as the shorter goes, an empty password that fits, or settings that
+    /// show it.
     #[test]
     fn only_the_whole_password_fits() {
-        let settings = Settings { password: Some("secret".to_owned()), ..Settings::default() };
+        let settings = Settings { password: Some(Secret::of("secret")), ..Settings::default() };
+        assert!(!format!("{settings:?}").contains("secret\""), "{settings:?}");
         assert!(is_right(&settings, b"default", b"secret"));
         for wrong in [&b""[..], b"s", b"secre", b"secretsecret", b"secret\0", b"Secret"] {
             assert!(!is_right(&settings, b"default", wrong), "{wrong:?}");

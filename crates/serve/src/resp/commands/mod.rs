@@ -122,6 +122,12 @@ pub(super) fn find(name: &[u8], last: usize) -> Option<usize> {
     ALL.iter().position(is_it)
 }
 
+/// Whether it is a line of a web request. A page may make a browser send one to any port, with commands in
+/// its body; no client of ours does.
+pub(super) fn is_web(args: &Args<'_>) -> bool {
+    args.is(0, "POST") || args.is(0, "Host:")
+}
+
 /// Whether the argument that comes after `args` is a value that is written.
 pub(super) fn is_value(args: &Args<'_>, last: usize) -> bool {
     match find(args.bytes(0), last).map(|row| ALL[row].name) {
