@@ -3,6 +3,9 @@
 /// "No slot".
 const NONE: u32 = u32::MAX;
 
+/// Slots that a look for the oldest walks past before it puts those it passed behind all others.
+const PASSED_AT_MOST: u32 = 64;
+
 /// The two links a slot carries.
 #[derive(Clone, Copy, Debug)]
 pub struct Links {
@@ -102,20 +105,37 @@ impl Recency {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
-    /// The least recently used slot that `accepts` takes: as many steps as there are slots before it.
+    /// The least recently used slot that `accepts` takes. Where many slots before it are not accepted they
+    /// become the most recently used, so that the next look need not pass them again.
     pub fn oldest_where<T: AsMut<Links>>(
-        &self,
+        &mut self,
         slots: &mut [T],
         accepts: &mut dyn FnMut(u32) -> bool,
     ) -> Option<u32> {
-        let mut at = self.oldest();
+        let (mut at, mut passed) = (self.oldest(), 0);
         while let Some(slot) = at {
             if accepts(slot) {
+                self.leave_behind(slots, slot, passed);
                 break;
             }
+            passed += 1;
             at = slots[slot as usize].as_mut().newer();
         }
         at
+    }
+
+    /// A look has come to `slot` and passed all so many before it: if they are many they become the most
+    /// recently used, in their order.
+    pub(crate) fn leave_behind<T: AsMut<Links>>(&mut self, slots: &mut [T], slot: u32, passed: u32) {
+        let older = slots[slot as usize].as_mut().older;
+        if passed <= PASSED_AT_MOST || older == NONE {
+            return;
+        }
+        slots[self.newest as usize].as_mut().newer = self.oldest;
+        slots[self.oldest as usize].as_mut().older = self.newest;
+        slots[older as usize].as_mut().newer = NONE;
+        slots[slot as usize].as_mut().older = NONE;
+        (self.oldest, self.newest) = (slot, older);
     }
 
     /// Makes `slot`, which is listed, the most recently used.
@@ -199,6 +219,30 @@ mod tests {
         list.take_oldest(&mut slots, 2, |slot| order.push(slot));
         assert_eq!(order, [0, 1, 2, 3]);
         assert!(list.is_empty());
+    }
+
+    /// Broken by: leaving those that were passed where they are, which every look then passes again, or
+    /// putting them elsewhere than behind all others in their order.
+    #[test]
+    fn many_that_are_passed_are_passed_once() {
+        let (pinned, free) = (1000, 500);
+        let mut links = vec![Links::default(); pinned as usize + free];
+        let mut list = Recency::default();
+        (0..links.len() as u32).for_each(|slot| list.push(&mut links, slot));
+        let mut looks = 0;
+        for expected in (pinned..).take(free) {
+            let mut is_free = |slot: u32| {
+                looks += 1;
+                slot >= pinned
+            };
+            assert_eq!(list.oldest_where(&mut links, &mut is_free), Some(expected));
+            list.remove(&mut links, expected);
+        }
+        assert_eq!(looks, pinned + free as u32);
+        assert_eq!(list.oldest_where(&mut links, &mut |slot| slot == PASSED_AT_MOST), Some(PASSED_AT_MOST));
+        let mut order = Vec::new();
+        list.take_oldest(&mut links, pinned, |slot| order.push(slot));
+        assert!(order.iter().copied().eq(0..pinned), "a few that are passed stay where they are");
     }
 
     #[test]

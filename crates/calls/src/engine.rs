@@ -1,6 +1,6 @@
 //! The calls, and what happens between them.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -428,9 +428,10 @@ impl Engine {
     pub fn end_copy(&mut self, adapter: usize, keys: &[KeyId], failed: &[KeyId]) {
         let (mut written, mut outdated) = (Vec::new(), Vec::new());
         let ways = self.end_ways(adapter, keys);
+        let lost: HashSet<KeyId> = failed.iter().copied().collect();
         for (&key, way) in keys.iter().zip(&ways) {
             match way {
-                Way::Current if !failed.contains(&key) => written.push((key, self.l1.bytes_of(key))),
+                Way::Current if !lost.contains(&key) => written.push((key, self.l1.bytes_of(key))),
                 Way::Outdated => outdated.push(key),
                 Way::Current | Way::None => {}
             }

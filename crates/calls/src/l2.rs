@@ -1,5 +1,7 @@
 //! A tier behind memory: which objects it has, which are on their way to it, and who leaves.
 
+use std::collections::HashMap;
+
 use wavetank_cache::eviction::{self, Eviction, Settings};
 use wavetank_model::{KeyId, Nanos, Result};
 
@@ -13,6 +15,8 @@ use crate::plan::{AdapterPlan, Tenants};
 pub(crate) struct Adapter {
     plan: AdapterPlan,
     policy: Option<Box<dyn Eviction>>,
+    /// Whether the policy goes by what each tenant has.
+    has_quotas: bool,
     /// The length of each object and one more; 0 where it is not there.
     bytes: Vec<u64>,
     /// Loads of objects under way: they stay so long.
@@ -50,11 +54,11 @@ pub(crate) enum Way {
 impl Adapter {
     pub(crate) fn new(plan: &AdapterPlan, tenants: &Tenants) -> Result<Self> {
         let settings = Settings { capacity_bytes: plan.capacity_bytes, quotas: tenants.quotas(&plan.quotas) };
-        let build = |name: &str| (eviction::policy(name)?.build)(&settings);
-        let policy = plan.eviction.as_ref().map(|eviction| build(&eviction.policy)).transpose()?;
+        let entry = plan.eviction.as_ref().map(|eviction| eviction::policy(&eviction.policy)).transpose()?;
         Ok(Self {
             plan: plan.clone(),
-            policy,
+            policy: entry.map(|entry| (entry.build)(&settings)).transpose()?,
+            has_quotas: entry.is_some_and(|entry| entry.has_quotas),
             bytes: Vec::new(),
             loads: Sparse::default(),
             ways: Sparse::default(),
@@ -133,17 +137,24 @@ impl Adapter {
         (labels, mut leaves): (&Labels, impl FnMut(KeyId)),
     ) {
         let mut taken = Vec::with_capacity(objects.len());
+        // What the policy does not know yet, by tenant; where it goes by that.
+        let mut coming: HashMap<u32, u64> = HashMap::new();
         for &(key, bytes) in objects {
             if self.has(key) {
                 continue;
             }
-            let fits = self.make_own_room((key, bytes), &taken, (labels, &mut leaves));
+            let tenant = labels.tenant(key);
+            let before = coming.get(&tenant).copied().unwrap_or(0);
+            let fits = self.make_own_room(key, before + bytes, (labels, &mut leaves));
             if !fits || self.plan.capacity_bytes.is_some_and(|capacity| self.used + bytes > capacity) {
                 dropped.push(key);
                 continue;
             }
             self.enter(key, bytes);
             taken.push((key, bytes));
+            if self.has_quotas {
+                *coming.entry(tenant).or_default() += bytes;
+            }
         }
         if let Some(policy) = &mut self.policy {
             for &(key, bytes) in taken.iter().rev() {
@@ -165,18 +176,15 @@ impl Adapter {
         self.count += 1;
     }
 
-    /// Whether a tenant may have an object here, once it has given up what it must; `taken` is what the
-    /// policy does not know yet.
+    /// Whether the tenant of `key` may have so much more here, once it has given up what it must.
     fn make_own_room(
         &mut self,
-        (key, bytes): (KeyId, u64),
-        taken: &[(KeyId, u64)],
+        key: KeyId,
+        more: u64,
         (labels, leaves): (&Labels, &mut impl FnMut(KeyId)),
     ) -> bool {
         let Self { policy: Some(policy), loads, bytes: lengths, used, count, .. } = self else { return true };
-        let tenant = labels.tenant(key);
-        let before = taken.iter().filter(|(key, _)| labels.tenant(*key) == tenant);
-        let incoming = labels.resident(key, before.map(|(_, bytes)| bytes).sum::<u64>() + bytes);
+        let incoming = labels.resident(key, more);
         while !policy.admits(&incoming) {
             let mut is_free = |slot: u32| loads.of(KeyId(slot)).is_none();
             let Some(slot) = policy.victim(&incoming, &mut is_free) else { return false };

@@ -1,5 +1,7 @@
 //! Prefetching: what of a grid of objects can be served, locked for its readers and brought into memory.
 
+use std::collections::HashSet;
+
 use wavetank_model::{Fate, FetchPolicy, KeyId, LockMode, Nanos, Prefetch};
 
 use crate::engine::Engine;
@@ -45,6 +47,9 @@ impl Found {
         }
     }
 }
+
+/// What comes from behind: what a device failed to read, whether the rest is locked, and for how many.
+type Arriving<'a> = (&'a HashSet<KeyId>, bool, u32);
 
 /// A prefetch under way: where its cells come from, row by row.
 pub struct Fetching {
@@ -144,30 +149,27 @@ impl Engine {
         Some(self.adapters[usize::from(at)].bytes_of(key))
     }
 
-    /// Holds what is there and takes room for what is not.
+    /// Holds what is there and takes room for what is not. All of the first comes first: a tenant at its quota
+    /// gives up its own for what comes, and that must not be what this prefetch found.
     fn take(&mut self, asked: &Prefetch, found: &[Found]) {
         let readers = readers(asked);
         let waits = found.iter().any(|cell| cell.adapter().is_some());
+        for (key, _) in cells(asked).zip(found).filter(|(_, cell)| **cell == Found::Memory) {
+            self.l1.hold(key, readers, self.now);
+            if waits {
+                self.l1.begin_wait(key);
+            }
+        }
         for (row, cells) in asked.rows.iter().zip(found.chunks(asked.columns().max(1))) {
             // Within a row the last chunk is the first to become known to the policy.
             for (&key, cell) in row.keys.iter().zip(cells).rev() {
-                match *cell {
-                    Found::Memory => {
-                        self.l1.hold(key, readers, self.now);
-                        if waits {
-                            self.l1.begin_wait(key);
-                        }
-                    }
-                    Found::Adapter(at) => {
-                        let adapter = &mut self.adapters[usize::from(at)];
-                        adapter.pin(key);
-                        let noted = (&self.labels, &mut self.notes);
-                        self.l1.expect(key, adapter.bytes_of(key), self.now, noted);
-                        self.count_given_up();
-                        self.notes.add(self.now, || Happened::Loading(at, key));
-                    }
-                    Found::Nowhere | Found::NoRoom | Found::Failed => {}
-                }
+                let Found::Adapter(at) = *cell else { continue };
+                let adapter = &mut self.adapters[usize::from(at)];
+                adapter.pin(key);
+                let noted = (&self.labels, &mut self.notes);
+                self.l1.expect(key, adapter.bytes_of(key), self.now, noted);
+                self.count_given_up();
+                self.notes.add(self.now, || Happened::Loading(at, key));
             }
         }
     }
@@ -175,6 +177,7 @@ impl Engine {
     /// Makes what was loaded resident, gives back what is of no use, touches the rest.
     fn end(&mut self, asked: &Prefetch, fetching: Fetching, failed: &[KeyId]) {
         let Fetching { mut found, removals } = fetching;
+        let failed: &HashSet<KeyId> = &failed.iter().copied().collect();
         let gone = self.give_up_removed(asked, &mut found, removals);
         let (readers, locks) = (readers(asked), asked.lock == LockMode::Lock);
         let mut loads = std::mem::take(&mut self.loads);
@@ -227,7 +230,7 @@ impl Engine {
         gone
     }
 
-    fn arrive(&mut self, loads: &[KeyId], adapter: usize, (failed, locks, readers): (&[KeyId], bool, u32)) {
+    fn arrive(&mut self, loads: &[KeyId], adapter: usize, (failed, locks, readers): Arriving<'_>) {
         let temporary = locks && self.plan.load_policy == LoadPolicy::Default;
         for &key in loads {
             self.adapters[adapter].unpin(key);
@@ -259,7 +262,7 @@ impl Engine {
     }
 
     /// Some cells did not come: what is held and then of no use is given back.
-    fn give_up(&mut self, asked: &Prefetch, found: &mut [Found], failed: &[KeyId]) {
+    fn give_up(&mut self, asked: &Prefetch, found: &mut [Found], failed: &HashSet<KeyId>) {
         for (key, cell) in cells(asked).zip(found.iter_mut()) {
             if matches!(cell, Found::Adapter(_)) && failed.contains(&key) {
                 *cell = Found::Failed;

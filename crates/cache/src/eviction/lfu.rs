@@ -83,7 +83,7 @@ impl Eviction for Lfu {
     fn victim(&mut self, _: &Resident, evictable: &mut dyn FnMut(Slot) -> bool) -> Option<Slot> {
         let mut at = self.ladder.oldest();
         while let Some(bucket) = at {
-            let bucket = &self.buckets[bucket as usize];
+            let bucket = &mut self.buckets[bucket as usize];
             let found = bucket.note.members.oldest_where(&mut self.rows, evictable);
             if found.is_some() {
                 return found;

@@ -84,13 +84,15 @@ impl S3Fifo {
 
     /// A victim of small, while it holds `floor` bytes or more; moves to main what was used.
     fn victim_of_small(&mut self, floor: u64, evictable: &mut dyn FnMut(Slot) -> bool) -> Option<Slot> {
-        let mut at = self.queues[SMALL].order.oldest();
+        let (mut at, mut passed) = (self.queues[SMALL].order.oldest(), 0);
         while let Some(slot) = at.filter(|_| self.queues[SMALL].bytes >= floor) {
             at = self.rows[slot as usize].links.newer();
             if !evictable(slot) {
+                passed += 1;
                 continue;
             }
             if self.note(slot).uses <= USES_OF_ONE_HIT {
+                self.queues[SMALL].order.leave_behind(&mut self.rows, slot, passed);
                 return Some(slot);
             }
             self.leave(slot);
@@ -101,14 +103,16 @@ impl S3Fifo {
 
     /// A victim of main; each entry goes round at most as often as it was used.
     fn victim_of_main(&mut self, evictable: &mut dyn FnMut(Slot) -> bool) -> Option<Slot> {
-        let mut at = self.queues[MAIN].order.oldest();
+        let (mut at, mut passed) = (self.queues[MAIN].order.oldest(), 0);
         while let Some(slot) = at {
             let row = &mut self.rows[slot as usize];
             at = row.links.newer();
             if !evictable(slot) {
+                passed += 1;
                 continue;
             }
             if row.note.uses == 0 {
+                self.queues[MAIN].order.leave_behind(&mut self.rows, slot, passed);
                 return Some(slot);
             }
             row.note.uses -= 1;

@@ -208,3 +208,24 @@ fn the_table_is_alphabetical_and_knows_other_spellings() {
     assert_eq!(spelled.map(|name| policy(name).expect("known").name), ours);
     assert!(policy("mru").is_err());
 }
+
+/// Broken by: a look that passes again what the one before it passed: 1,000 × 400 steps.
+#[test]
+fn looking_for_victims_passes_what_has_to_stay_once() {
+    for entry in ALL.iter().filter(|entry| entry.name != "noop") {
+        let settings = Settings { capacity_bytes: Some(2000), ..Settings::default() };
+        let (mut policy, mut looks) = ((entry.build)(&settings).unwrap(), 0u32);
+        let resident = |slot: Slot| Resident { fingerprint: u64::from(slot) + 1, bytes: 1, tenant: 0 };
+        (0..1500).for_each(|slot| policy.insert(slot, &resident(slot)));
+        for incoming in 2000..2400 {
+            let mut is_free = |slot: Slot| {
+                looks += 1;
+                slot >= 1000
+            };
+            let victim = policy.victim(&resident(incoming), &mut is_free).expect("500 may leave");
+            assert!(victim >= 1000, "{}", entry.name);
+            policy.evict(victim);
+        }
+        assert!(looks < 5000, "{}: {looks}", entry.name);
+    }
+}

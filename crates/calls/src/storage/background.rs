@@ -2,6 +2,7 @@
 //!
 //! A device that fails is a miss, one that breaks down with a panic fails from then on.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
@@ -20,6 +21,14 @@ const LOAD_DEPTH: usize = 4;
 
 /// Objects that leave a tier at a time: nobody waits longer for the lock.
 const STEP: u64 = 256;
+
+/// How long others may come before the next step.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Objects that are stored together, at most, unless one errand has more; and what they take of memory. So
+/// much is under the lock at a time when they have arrived.
+const BATCH: usize = 256;
+const BATCH_BYTES: u64 = 64 << 20;
 
 /// What one thread carries, until it breaks down.
 struct Carrier(Option<Freight>);
@@ -42,13 +51,15 @@ pub(super) struct Porter {
     shared: Arc<Shared>,
     adapter: usize,
     carrier: Carrier,
-    /// What was written and takes longer by the plan, by when it ends.
-    slow: Vec<Written>,
+    /// What was written and takes longer by the plan, by when it ends and its number.
+    slow: BTreeMap<(Instant, u64), Written>,
+    /// How often a key is among that, and when the last of it ends.
+    coming: HashMap<KeyId, (u32, Instant)>,
+    batches: u64,
 }
 
 /// Objects that were written, or not.
 struct Written {
-    ends: Instant,
     keys: Vec<KeyId>,
     failed: Vec<KeyId>,
     /// What they took of memory.
@@ -59,7 +70,14 @@ struct Written {
 impl Porter {
     pub(super) fn new(shared: &Arc<Shared>, adapter: usize) -> io::Result<Self> {
         let freight = Freight::new(&shared.depots[adapter], &shared.pool, STORE_DEPTH)?;
-        Ok(Self { shared: Arc::clone(shared), adapter, carrier: Carrier(Some(freight)), slow: Vec::new() })
+        Ok(Self {
+            shared: Arc::clone(shared),
+            adapter,
+            carrier: Carrier(Some(freight)),
+            slow: BTreeMap::new(),
+            coming: HashMap::new(),
+            batches: 0,
+        })
     }
 
     /// Until nobody sends errands any more and all that were sent are done.
@@ -79,9 +97,7 @@ impl Porter {
     fn next(&mut self, errands: &Receiver<Errand>) -> Option<Errand> {
         loop {
             self.end_due();
-            let Some(first) = self.slow.iter().map(|written| written.ends).min() else {
-                return errands.recv().ok();
-            };
+            let Some(&(first, _)) = self.slow.keys().next() else { return errands.recv().ok() };
             let left = first.saturating_duration_since(Instant::now());
             match errands.recv_timeout(left) {
                 Ok(errand) => return Some(errand),
@@ -91,20 +107,9 @@ impl Porter {
         }
     }
 
-    /// Stores objects together with those that are next in the queue; what comes after them. Two of one name
-    /// are never written at a time: the later one has to be last.
-    fn store(&mut self, mut parcels: Vec<Parcel>, queue: &Receiver<Errand>) -> Option<Errand> {
-        let (mut errands, mut after) = (1, None);
-        while after.is_none() {
-            match queue.try_recv() {
-                Ok(Errand::Store(more)) if !share_a_key(&parcels, &more) => {
-                    parcels.extend(more);
-                    errands += 1;
-                }
-                Ok(other) => after = Some(other),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-            }
-        }
+    /// Stores objects together with those that are next in the queue; what comes after them.
+    fn store(&mut self, parcels: Vec<Parcel>, queue: &Receiver<Errand>) -> Option<Errand> {
+        let Batch { mut parcels, errands, after } = Batch::of(parcels, queue);
         let begun = Instant::now();
         let keys: Vec<KeyId> = parcels.iter().map(|parcel| parcel.key).collect();
         let taken = parcels.iter().map(|parcel| parcel.taken).sum();
@@ -113,11 +118,15 @@ impl Porter {
         let failed = self.write(&parcels);
         drop(parcels);
         // Copies of one object end in the order they began.
-        let others = self.slow.iter().filter(|other| other.keys.iter().any(|key| keys.contains(key)));
-        let others = others.map(|other| other.ends).max();
+        let others = keys.iter().filter_map(|key| Some(self.coming.get(key)?.1)).max();
         let ends = begun + self.shared.depots[self.adapter].takes(bytes);
         let ends = others.map_or(ends, |other| ends.max(other));
-        self.slow.push(Written { ends, keys, failed, taken, errands });
+        for key in &keys {
+            let count = self.coming.get(key).map_or(0, |(count, _)| *count);
+            self.coming.insert(*key, (count + 1, ends));
+        }
+        self.batches += 1;
+        self.slow.insert((ends, self.batches), Written { keys, failed, taken, errands });
         self.end_due();
         after
     }
@@ -125,7 +134,7 @@ impl Porter {
     /// What was removed since need not be written.
     fn drop_outdated(&self, parcels: &mut Vec<Parcel>) {
         let state = self.shared.lock();
-        let is_slow = |key: &KeyId| self.slow.iter().any(|written| written.keys.contains(key));
+        let is_slow = |key: &KeyId| self.coming.contains_key(key);
         let is_outdated = |key: &KeyId| state.engine.is_outdated_copy(self.adapter, *key);
         parcels.retain(|parcel| is_slow(&parcel.key) || !is_outdated(&parcel.key));
     }
@@ -134,7 +143,8 @@ impl Porter {
     fn write(&mut self, parcels: &[Parcel]) -> Vec<KeyId> {
         let failed = self.carrier.work(|freight| freight.put_parcels(parcels));
         let Some(failed) = failed else { return parcels.iter().map(|parcel| parcel.key).collect() };
-        for parcel in parcels.iter().filter(|parcel| failed.contains(&parcel.key)) {
+        let lost: HashSet<KeyId> = failed.iter().copied().collect();
+        for parcel in parcels.iter().filter(|parcel| lost.contains(&parcel.key)) {
             self.carrier.work(|freight| freight.remove_named(&parcel.name));
         }
         failed
@@ -143,9 +153,9 @@ impl Porter {
     /// Tells of what has taken as long as it does.
     fn end_due(&mut self) {
         let now = Instant::now();
-        let mut due: Vec<Written> = self.slow.extract_if(.., |written| written.ends <= now).collect();
-        due.sort_by_key(|written| written.ends);
-        for Written { keys, failed, taken, errands, .. } in due {
+        while let Some(first) = self.slow.first_entry().filter(|first| first.key().0 <= now) {
+            let Written { keys, failed, taken, errands } = first.remove();
+            self.count_out(&keys);
             let mut state = self.shared.lock();
             state.engine.end_copy(self.adapter, &keys, &failed);
             state.flow.storing[self.adapter] -= taken;
@@ -159,9 +169,21 @@ impl Porter {
         }
     }
 
+    fn count_out(&mut self, keys: &[KeyId]) {
+        for key in keys {
+            let left = self.coming.get_mut(key).map(|(count, _)| {
+                *count -= 1;
+                *count
+            });
+            if left == Some(0) {
+                self.coming.remove(key);
+            }
+        }
+    }
+
     /// Deletes what is not there for the engine: a copy may have ended since it was decided, or be about to.
     fn delete(&mut self, key: KeyId, name: &[u8]) {
-        let is_coming = self.slow.iter().any(|written| written.keys.contains(&key));
+        let is_coming = self.coming.contains_key(&key);
         let is_there = is_coming || self.shared.lock().engine.is_behind(self.adapter, key);
         if !is_there {
             self.carrier.work(|freight| freight.remove_named(name));
@@ -172,8 +194,35 @@ impl Porter {
     }
 }
 
-fn share_a_key(some: &[Parcel], others: &[Parcel]) -> bool {
-    others.iter().any(|other| some.iter().any(|parcel| parcel.key == other.key))
+/// Objects that are stored together.
+struct Batch {
+    parcels: Vec<Parcel>,
+    errands: u64,
+    /// What was found in the queue after them.
+    after: Option<Errand>,
+}
+
+impl Batch {
+    /// Some objects and those that are next in the queue. Two of one name are never written at a time: the
+    /// later one has to be last.
+    fn of(parcels: Vec<Parcel>, queue: &Receiver<Errand>) -> Self {
+        let mut keys: HashSet<KeyId> = parcels.iter().map(|parcel| parcel.key).collect();
+        let mut bytes: u64 = parcels.iter().map(|parcel| parcel.taken).sum();
+        let mut batch = Self { parcels, errands: 1, after: None };
+        while batch.after.is_none() && batch.parcels.len() < BATCH && bytes < BATCH_BYTES {
+            match queue.try_recv() {
+                Ok(Errand::Store(more)) if more.iter().all(|parcel| !keys.contains(&parcel.key)) => {
+                    keys.extend(more.iter().map(|parcel| parcel.key));
+                    bytes += more.iter().map(|parcel| parcel.taken).sum::<u64>();
+                    batch.parcels.extend(more);
+                    batch.errands += 1;
+                }
+                Ok(other) => batch.after = Some(other),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+            }
+        }
+        batch
+    }
 }
 
 /// Loads what prefetches need, one prefetch at a time.
@@ -268,12 +317,16 @@ pub(super) fn evict(shared: &Shared, tier: usize, sleep: Duration) {
             return;
         }
         if tier == 0 {
-            while expire(shared) > 0 {}
+            while expire(shared) > 0 {
+                std::thread::sleep(PAUSE);
+            }
         }
         let mut asked = shared.lock().engine.asked(tier).unwrap_or(0);
         while asked > 0 {
             let left = pass(shared, tier, asked.min(STEP));
             asked = if left < asked.min(STEP) { 0 } else { asked - left };
+            // Who waits for the lock would not get it from a thread that takes it again at once.
+            std::thread::sleep(if asked > 0 { PAUSE } else { Duration::ZERO });
         }
     }
 }
@@ -303,5 +356,45 @@ fn expire(shared: &Shared) -> usize {
 }
 
 fn outcome(keys: &[KeyId], failed: &[KeyId]) -> Vec<Fate> {
+    let failed: HashSet<&KeyId> = failed.iter().collect();
     keys.iter().map(|key| if failed.contains(key) { Fate::Failed } else { Fate::Done }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use wavetank_store::Existing;
+
+    use super::*;
+    use crate::bytes::Pool;
+
+    fn parcel(pool: &Arc<Pool>, key: u32, taken: u64) -> Parcel {
+        let (object, name) = (Arc::new(pool.object(1)), key.to_le_bytes().into());
+        let existing = Existing::Replace;
+        Parcel { key: KeyId(key), name, object, taken, existing, number: 0, expires_s: 0 }
+    }
+
+    /// Broken by: a batch of all that is queued, one that is bounded by objects or by bytes only, and two
+    /// objects of one name in one.
+    #[test]
+    fn a_backlog_is_stored_in_batches() {
+        let (pool, (sender, queue)) = (Pool::new(None), channel());
+        let send = |key, taken| sender.send(Errand::Store(vec![parcel(&pool, key, taken)])).unwrap();
+        (1..1000).for_each(|key| send(key, 1));
+        let sizes: Vec<usize> = std::iter::repeat_with(|| queue.try_recv().ok())
+            .map_while(|first| match first? {
+                Errand::Store(parcels) => Some(Batch::of(parcels, &queue).parcels.len()),
+                Errand::Delete(..) => None,
+            })
+            .collect();
+        assert_eq!(sizes, [256, 256, 256, 231]);
+        (1..5).for_each(|key| send(key, BATCH_BYTES / 2));
+        assert_eq!(Batch::of(vec![parcel(&pool, 0, 0)], &queue).errands, 3);
+        send(3, 1);
+        let batch = Batch::of(vec![parcel(&pool, 0, 0)], &queue);
+        assert_eq!((batch.errands, batch.after.is_none()), (3, true));
+        let batch = Batch::of(vec![parcel(&pool, 3, 0)], &queue);
+        assert!(batch.errands == 1 && matches!(batch.after, Some(Errand::Store(_))));
+    }
 }
