@@ -13,6 +13,8 @@ use serde::Serialize;
 use serde_json::json;
 use wavetank_model::Error;
 
+use super::activity::Open;
+
 /// A body of pieces that are where they are; nothing is copied into it.
 #[derive(Default)]
 pub(crate) struct Pieces {
@@ -20,6 +22,8 @@ pub(crate) struct Pieces {
     left: u64,
     /// Told when it was sent, or never will be: how many bytes were not.
     ended: Option<Box<dyn FnOnce(u64) + Send>>,
+    /// The request it answers, which is over with it.
+    pub(super) open: Option<Open>,
 }
 
 impl Pieces {

@@ -1,6 +1,7 @@
 //! The HTTP door: status, metrics, a page for people, and the native API. It has a runtime of a few threads
 //! of its own; HTTP/1.1 and HTTP/2 are told apart by what the client sends first.
 
+mod activity;
 mod answer;
 mod api;
 mod config;
@@ -22,7 +23,7 @@ use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
 use hyper::service::service_fn;
@@ -34,6 +35,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{interval, sleep, timeout};
 use wavetank_model::{Error, ErrorKind, Result};
 
+use activity::{Activity, Patience};
 pub(crate) use config::{told as without_secrets, without_login};
 pub(crate) use desk::{Desk, duration};
 use socket::Watched;
@@ -147,21 +149,28 @@ async fn serve(
     let _ = stream.set_nodelay(true);
     let limits = desk.plan.limits;
     let mut builder = Builder::new(TokioExecutor::new());
-    let head = duration(limits.client_timeout);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(MOST_HEAD);
+    let client = duration(limits.client_timeout);
+    let patience = Patience { client, idle: duration(limits.idle_timeout) };
+    let activity = Arc::new(Activity::new(patience, Instant::now()));
+    // The socket's own clock waits for heads: hyper's would end pauses between requests too.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(MOST_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(MOST_HEAD as u32)
-        .keep_alive_interval(head)
-        .keep_alive_timeout(head);
+        .keep_alive_interval(client)
+        .keep_alive_timeout(client);
+    let io = TokioIo::new(Watched::new(stream, Arc::clone(&activity)));
     let answering = Arc::clone(&desk);
     let service = service_fn(move |request| {
-        let desk = Arc::clone(&answering);
-        async move { Ok::<_, Infallible>(route::serve(desk, request).await) }
+        let (desk, open) = (Arc::clone(&answering), activity.open());
+        async move {
+            let mut answer = route::serve(desk, request).await;
+            answer.body_mut().open = Some(open.answer(Instant::now()));
+            Ok::<_, Infallible>(answer)
+        }
     });
-    let io = TokioIo::new(Watched::new(stream, duration(limits.idle_timeout)));
     let mut connection = pin!(builder.serve_connection(io, service));
     let is_over = matches!(select(connection.as_mut(), pin!(stop(&mut stopped))).await, Either::Left(_));
     if !is_over {

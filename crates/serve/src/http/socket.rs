@@ -1,35 +1,62 @@
-//! A socket that gives up on a client from which nothing comes and to which nothing goes.
+//! A socket that gives up on a client that takes too long.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
-/// A socket with a clock: it begins anew with every byte, whichever way.
+use super::activity::Activity;
+
+/// A socket with a clock that goes by what happens on it.
 pub(super) struct Watched {
     stream: TcpStream,
-    patience: Duration,
+    activity: Arc<Activity>,
     clock: Pin<Box<Sleep>>,
 }
 
 impl Watched {
-    pub(super) fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, patience, clock: Box::pin(sleep(patience)) }
+    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
+        let clock = Box::pin(sleep(activity.pause()));
+        Self { stream, activity, clock }
     }
 
-    /// What the socket says; if it makes nobody wait any longer, the clock begins anew.
-    fn judge<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if polled.is_ready() {
-            self.clock.as_mut().reset(Instant::now() + self.patience);
-            return polled;
+    /// Waits no longer than it should.
+    fn wait<T>(&mut self, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        loop {
+            let now = Instant::now();
+            let due = self.activity.due(now).unwrap_or_else(|| now + self.activity.pause());
+            if due <= now {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            // What is due may come nearer without a word to this socket: it is asked again before long.
+            let next = due.min(now + self.activity.pause());
+            self.clock.as_mut().reset(next.into());
+            if self.clock.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
         }
-        match self.clock.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
+    }
+
+    fn wrote(
+        &mut self,
+        polled: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        match polled {
+            Poll::Ready(Ok(bytes)) => {
+                self.activity.went(bytes as u64);
+                polled
+            }
+            Poll::Ready(Err(_)) => polled,
+            Poll::Pending => {
+                self.activity.stuck(Instant::now());
+                self.wait(context)
+            }
         }
     }
 }
@@ -40,8 +67,13 @@ impl AsyncRead for Watched {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.judge(polled, context)
+        if polled.is_ready() {
+            self.activity.came(&buffer.filled()[before..], Instant::now());
+            return polled;
+        }
+        self.wait(context)
     }
 }
 
@@ -52,7 +84,7 @@ impl AsyncWrite for Watched {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(polled, context)
+        self.wrote(polled, context)
     }
 
     fn poll_write_vectored(
@@ -61,7 +93,7 @@ impl AsyncWrite for Watched {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.judge(polled, context)
+        self.wrote(polled, context)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The HTTP door as clients of HTTP/2 see it: many requests at a time over one connection.
 #![forbid(unsafe_code)]
 
+mod abuse;
+
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::mpsc::{Sender, channel};
@@ -25,7 +27,11 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let args = Args { l1_size_gb: Some(0.05), port: Some(0), http_port: Some(0), ..Args::default() };
+        Self::of(Args::default())
+    }
+
+    fn of(args: Args) -> Self {
+        let args = Args { l1_size_gb: Some(0.05), port: Some(0), http_port: Some(0), ..args };
         let plan = Plan::of(&args, None).expect("a plan");
         let (stop, stopped) = channel();
         let (say, said) = mpsc::channel();
