@@ -180,7 +180,9 @@ fn slow_and_surplus_clients_are_let_go() {
     let server = Server::start(&sandbox, &flags);
     let mut slow: Vec<_> = (0..3).map(|_| server.connect()).collect();
     slow[0].write_all(b"GET /status HTT").unwrap();
-    slow[1].write_all(b"PUT /v1/store?request_id=a&model=m&chunk_hashes=ab HTTP/1.1\r\nhost: localhost\r\n").unwrap();
+    slow[1]
+        .write_all(b"PUT /v1/store?request_id=a&model=m&chunk_hashes=ab HTTP/1.1\r\nhost: localhost\r\n")
+        .unwrap();
     slow[1].write_all(b"content-length: 20\r\n\r\nxyz").unwrap();
     // The third says nothing at all. A fourth is turned away while they are there.
     let mut turned_away = Vec::new();
