@@ -149,7 +149,7 @@ impl Engine {
         Some(self.adapters[usize::from(at)].bytes_of(key))
     }
 
-    /// Holds what is there and takes room for what is not. All of the first comes first: a tenant at its quota
+    /// Holds what is there and takes room for what is not. What is held comes first: a tenant at its quota
     /// gives up its own for what comes, and that must not be what this prefetch found.
     fn take(&mut self, asked: &Prefetch, found: &[Found]) {
         let readers = readers(asked);

@@ -48,7 +48,8 @@ pub(crate) fn check_login(tier: &AdapterPlan) -> Result<()> {
     if host.rsplit_once('@').is_none_or(|(login, _)| !login.contains(':')) {
         return Ok(());
     }
-    Err(Error::usage("a password in the location").at(format!("{PLACE} {name}:{}", without_login(location))).hint(
+    let place = format!("{PLACE} {name}:{}", without_login(location));
+    Err(Error::usage("a password in the location").at(place).hint(
         "give it as the environment variable or the file that the backend reads; see wavetank list backends",
     ))
 }

@@ -75,8 +75,8 @@ mod tests {
         Status { background, stores_in_flight, ..Status::default() }
     }
 
-    /// Broken by: a failure that is held against a tier that works again, or never forgiven, or that a success
-    /// of the same second hides.
+    /// Broken by: a failure that is held against a tier that works again, or never forgiven, or that a
+    /// success of the same second hides.
     #[test]
     fn a_tier_is_broken_from_a_failure_to_a_success() {
         let health = Health::default();

@@ -49,7 +49,7 @@ fn is_here(host: &str, bound: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    /// Broken by: a name that only begins or ends as this machine's, or a port that is taken for a part of it.
+    /// Broken by: a name that only begins or ends as this machine's, or a port taken for a part of it.
     #[test]
     fn only_this_machine_is_here() {
         let bound: IpAddr = "192.0.2.7".parse().unwrap();

@@ -24,8 +24,7 @@ use super::shared::Desk;
 const READS_PER_TURN: usize = 16;
 /// Commands after a large value during which another one is expected.
 const EXPECTING: u8 = 16;
-/// How long a client that was told to go may go on sending: what it is told would be lost if it were cut off
-/// at once.
+/// How long a client that was told to go may go on sending; cut off at once, it would not hear why.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Where bytes go that come next.
@@ -320,7 +319,6 @@ impl Connection {
     fn hang_up(&mut self, desk: &mut Desk) {
         desk.tally.protocol_errors += 1;
         self.session.is_leaving = true;
-        self.refusal = None;
         self.done();
     }
 
