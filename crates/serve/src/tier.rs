@@ -91,7 +91,9 @@ mod tests {
     /// Broken by: a password that is taken, to be written to recordings, or repeated.
     #[test]
     fn passwords_in_locations_are_refused_and_not_repeated() {
-        for word in ["redis:redis://u:hunter2@h:1", "redis:redis://:hunter2@h:1:1GiB", "s3:s3://k:hunter2@b/a"] {
+        for word in
+            ["redis:redis://u:hunter2@h:1", "redis:redis://:hunter2@h:1:1GiB", "object:s3://k:hunter2@b/a"]
+        {
             let told = parse(word, &eviction()).unwrap_err().to_string();
             assert!(told.contains(": a password in the location\nhint: "), "{told}");
             assert!(!told.contains("hunter2"), "{told}");

@@ -92,7 +92,10 @@ fn a_start_that_fails_leaves_what_another_server_has() {
             _ => ("127.0.0.1:0".parse().expect("an address"), port),
         };
         let said = refused(&taken);
-        assert!(said.contains(&format!("{door} {}", port.port())) && said.contains("cannot listen"), "{said}");
+        assert!(
+            said.contains(&format!("{door} {}", port.port())) && said.contains("cannot listen"),
+            "{said}"
+        );
     }
     for name in ["fourth", "else.lct", "more.jsonl"] {
         assert!(!names(folder).contains(&name.to_owned()), "{name} was made");

@@ -279,9 +279,7 @@ fn opening(fact: &CacheFact) -> Option<Kind> {
     match fact {
         CacheFact::RequestStarted { .. }
         | CacheFact::LookupStarted { .. }
-        | CacheFact::TransferSubmitted { .. } => {
-            Some(Kind::Request(Box::default()))
-        }
+        | CacheFact::TransferSubmitted { .. } => Some(Kind::Request(Box::default())),
         CacheFact::ConnectionOpened { .. } | CacheFact::CommandEnded { .. } => {
             Some(Kind::Connection(Box::default()))
         }

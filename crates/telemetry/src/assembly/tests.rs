@@ -476,11 +476,7 @@ fn what_belongs_to_nothing_is_counted() {
         .tell("x", 1, moved(1))
         .tell("x", 1, CacheFact::ConnectionClosed);
     assert_eq!((bench.assembler.counts().strays, bench.assembler.counts().open), (5, 0));
-    bench.tell("x", 2, LOOKED).tell("x", 3, CacheFact::ConnectionClosed).tell(
-        "x",
-        3,
-        moved(1),
-    );
+    bench.tell("x", 2, LOOKED).tell("x", 3, CacheFact::ConnectionClosed).tell("x", 3, moved(1));
     assert_eq!((bench.assembler.counts().strays, bench.assembler.counts().open), (7, 1));
 }
 
