@@ -153,7 +153,9 @@ impl Running {
         match Parts::open(plan, tell, tape.as_ref()) {
             Ok(parts) => Self::serve(plan, listeners, parts, tape),
             Err(error) => {
-                tape.map(Tape::discard);
+                if let Some(tape) = tape {
+                    tape.discard();
+                }
                 Err(error)
             }
         }
