@@ -111,7 +111,7 @@ impl Listeners {
     fn take(plan: &Plan) -> Result<Self> {
         plan.settings().check()?;
         let resp = resp::Door::listen(plan.resp)
-            .map_err(|error| error.within(format!("--port {}", plan.resp.port())))?;
+            .map_err(|error| error.at(format!("--port {}", plan.resp.port())))?;
         Ok(Self { resp, http: Door::listen(plan.http)? })
     }
 }

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn passwords_in_locations_are_refused_and_not_repeated() {
         for word in
-            ["redis:redis://u:hunter2@h:1", "redis:redis://:hunter2@h:1:1GiB", "s3:s3://k:hunter2@b/a"]
+            ["redis:redis://u:hunter2@h:1", "redis:redis://:hunter2@h:1:1GiB", "object:s3://k:hunter2@b/a"]
         {
             let told = parse(word, &eviction()).unwrap_err().to_string();
             assert!(told.contains(": a password in the location\nhint: "), "{told}");
