@@ -1,5 +1,7 @@
 //! Commands that no client sends: seeded changes of real ones. Run by `cargo xtask fuzz`.
 
+#[path = "../../../trace/examples/fuzz_lct/blind.rs"]
+mod blind;
 mod check;
 #[path = "../../../trace/examples/fuzz_lct/driver.rs"]
 mod driver;

@@ -1,12 +1,10 @@
 //! What clients send, and changes of it: blind ones, and ones that know lengths.
 
-use std::ops::Range;
-
 use rand::RngExt;
 use wavetank_model::Draw;
 
-/// Nothing larger is made.
-const LONGEST: usize = 32 << 10;
+use crate::blind::{LONGEST, blind};
+
 /// Bytes that mean something.
 const TELLING: &[u8] = b"*$\r\n0123456789-+:%_~=#,(\"' ax\0\xff";
 /// Numbers that are the last of something.
@@ -79,37 +77,11 @@ pub(crate) fn changed(bytes: &[u8], other: &[u8], draw: &mut Draw) -> Vec<u8> {
         }
         match draw.random_range(0..3_u32) {
             0 => renumber(&mut bytes, draw),
-            _ => blind(&mut bytes, other, draw),
+            _ => blind(&mut bytes, other, TELLING, draw),
         }
         bytes.truncate(LONGEST);
     }
     bytes
-}
-
-fn range(length: usize, draw: &mut Draw) -> Range<usize> {
-    let start = draw.random_range(0..length);
-    let longest = (length - start).min(1 << draw.random_range(0..12_u32));
-    start..start + draw.random_range(0..=longest)
-}
-
-fn blind(bytes: &mut Vec<u8>, other: &[u8], draw: &mut Draw) {
-    let at = draw.random_range(0..bytes.len());
-    match draw.random_range(0..7_u32) {
-        0 => bytes[at] ^= 1 << draw.random_range(0..8_u32),
-        1 => bytes[at] = TELLING[draw.random_range(0..TELLING.len())],
-        2 => bytes.insert(at, TELLING[draw.random_range(0..TELLING.len())]),
-        3 => drop(bytes.drain(range(bytes.len(), draw))),
-        4 => {
-            let part = bytes[range(bytes.len(), draw)].to_vec();
-            bytes.splice(at..at, part);
-        }
-        5 if !other.is_empty() => {
-            let part = other[range(other.len(), draw)].to_vec();
-            let end = (at + part.len()).min(bytes.len());
-            bytes.splice(at..end, part);
-        }
-        _ => bytes.truncate(at),
-    }
 }
 
 /// Another number in place of one.

@@ -1,5 +1,6 @@
 //! Reads recordings that never were: seeded changes of samples. Run by `cargo xtask fuzz`.
 
+mod blind;
 mod check;
 mod driver;
 mod mutate;

@@ -8,8 +8,8 @@ use flate2::write::GzEncoder;
 use rand::RngExt;
 use wavetank_model::Draw;
 
-/// Nothing larger is made.
-pub(crate) const LONGEST: usize = 32 << 10;
+use crate::blind::{LONGEST, blind};
+
 /// Bytes that mean something: markers of MessagePack and ends of ranges.
 const TELLING: [u8; 24] = [
     0x00, 0x01, 0x7f, 0x80, 0x81, 0x8f, 0x90, 0x91, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc4, 0xc6, 0xca, 0xcb,
@@ -26,40 +26,13 @@ pub(crate) fn changed(bytes: &[u8], other: &[u8], draw: &mut Draw) -> Vec<u8> {
             bytes.push(0);
         }
         match draw.random_range(0..10u32) {
-            0..5 => blind(&mut bytes, other, draw),
+            0..5 => blind(&mut bytes, other, &TELLING, draw),
             5..9 => framed(&mut bytes, other, draw),
             _ => packed(&mut bytes, draw),
         }
         bytes.truncate(LONGEST);
     }
     bytes
-}
-
-/// A place and a short range that begins there.
-fn range(length: usize, draw: &mut Draw) -> std::ops::Range<usize> {
-    let start = draw.random_range(0..length);
-    let longest = (length - start).min(1 << draw.random_range(0..12u32));
-    start..start + draw.random_range(0..=longest)
-}
-
-fn blind(bytes: &mut Vec<u8>, other: &[u8], draw: &mut Draw) {
-    let at = draw.random_range(0..bytes.len());
-    match draw.random_range(0..7u32) {
-        0 => bytes[at] ^= 1 << draw.random_range(0..8u32),
-        1 => bytes[at] = TELLING[draw.random_range(0..TELLING.len())],
-        2 => bytes.insert(at, draw.random()),
-        3 => drop(bytes.drain(range(bytes.len(), draw))),
-        4 => {
-            let part = bytes[range(bytes.len(), draw)].to_vec();
-            bytes.splice(at..at, part);
-        }
-        5 if !other.is_empty() => {
-            let part = other[range(other.len(), draw)].to_vec();
-            let end = (at + part.len()).min(bytes.len());
-            bytes.splice(at..end, part);
-        }
-        _ => bytes.truncate(at),
-    }
 }
 
 /// Frames with their lengths, as far as they go.
@@ -84,7 +57,7 @@ fn framed(bytes: &mut Vec<u8>, other: &[u8], draw: &mut Draw) {
     match draw.random_range(0..6u32) {
         0..4 if place.len() > PREFIX => {
             let mut content = bytes[place.start + PREFIX..place.end].to_vec();
-            blind(&mut content, other, draw);
+            blind(&mut content, other, &TELLING, draw);
             let length = (content.len() as u32).to_be_bytes();
             bytes.splice(place, length.into_iter().chain(content));
         }

@@ -10,7 +10,8 @@ use wavetank_model::{
 use wavetank_trace::Output;
 use wavetank_trace::calls::lct::{Header, Writer};
 
-use crate::mutate::{LONGEST, PREFIX, frames};
+use crate::blind::LONGEST;
+use crate::mutate::{PREFIX, frames};
 
 /// The beginnings of the files among `samples`, and ours.
 pub(crate) fn all(samples: &[String]) -> Vec<Vec<u8>> {
