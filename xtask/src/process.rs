@@ -44,9 +44,13 @@ pub(crate) fn run_seen(command: &mut Command, mut see: impl FnMut(&str)) -> Resu
 
 /// Standard output of a command that must succeed, trimmed.
 pub(crate) fn text_of(program: &str, args: &[&str]) -> Result<String, String> {
-    let mut command = Command::new(program);
-    let output = command.args(args).output().map_err(|e| format!("{program}: {e}"))?;
-    success(&command, output.status)
+    output_of(Command::new(program).args(args))
+}
+
+/// The same of one that is made up.
+pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|e| format!("{}: {e}", shown(command)))?;
+    success(command, output.status)
         .map_err(|problem| format!("{problem}: {}", String::from_utf8_lossy(&output.stderr).trim()))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -6,8 +6,8 @@ mod server;
 
 use super::rate::median;
 use super::{FOLDER, Options, Page};
-use crate::process::{self, cargo, text_of};
-use server::{Kind, Server, Spent};
+use crate::process::{self, cargo, output_of, text_of};
+use server::{Kind, Server, Side, Spent, pinned};
 
 const KIB: u64 = 1024;
 
@@ -20,9 +20,9 @@ struct Load {
 }
 
 const LOADS: [Load; 3] = [
-    Load { bytes: 4 * KIB, commands: 300_000, clients: 50, keys: 10_000 },
-    Load { bytes: 256 * KIB, commands: 30_000, clients: 16, keys: 500 },
-    Load { bytes: 4096 * KIB, commands: 2_000, clients: 8, keys: 50 },
+    Load { bytes: 4 * KIB, commands: 600_000, clients: 50, keys: 10_000 },
+    Load { bytes: 256 * KIB, commands: 60_000, clients: 16, keys: 500 },
+    Load { bytes: 4096 * KIB, commands: 4_000, clients: 8, keys: 50 },
 ];
 const COMMANDS: [&str; 2] = ["SET", "GET"];
 
@@ -36,8 +36,8 @@ struct Run {
 }
 
 const HEAD: &str = "\
-| command | KiB | server | commands/s | P99 ms | CPU s/GiB | of it user |
-|---|---:|---|---:|---:|---:|---:|
+| command | KiB | server | commands/s | least to most | P99 ms | CPU s/GiB | of it user |
+|---|---:|---|---:|---:|---:|---:|---:|
 ";
 const RATIOS: &str = "\
 | ratio of medians | command | KiB | commands/s | P99 | CPU/GiB | user CPU/GiB |
@@ -63,7 +63,7 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
     drop(servers);
     let method = format!(
         "- {version}\n\nMedians of {} runs of `redis-benchmark` (one thread, no pipelining) on each server \
-         in turn; who goes first rotates. Servers and client share this machine. P99 is the client's. \
+         in turn; who goes first rotates. Servers and client share this machine, the client on its first CPU and the servers on the others. P99 is the client's. \
          CPU is the server process' own (/proc), user and kernel mode, over the bytes of values moved. Redis \
          runs without persistence; ours without tiers behind memory. With spans: `--enable-tracing` into a \
          file, sampled as by default. An entry's cost is the growth of resident memory over {} entries with \
@@ -99,7 +99,7 @@ fn run(server: &mut Server, load: &Load, command: &str) -> Result<Run, String> {
     let mut args: Vec<&str> = words.iter().flat_map(|(flag, value)| [*flag, value]).collect();
     args.push("--csv");
     let before = server.spent()?;
-    let told = text_of("redis-benchmark", &args)?;
+    let told = output_of(pinned(Side::Client).arg("redis-benchmark").args(&args))?;
     let spent = server.spent()?.since(before);
     let (per_s, p99_ms) = understood(&told).ok_or_else(|| format!("redis-benchmark said {told}"))?;
     Ok(Run { per_s, p99_ms, spent, gib: (load.commands * load.bytes) as f64 / (1u64 << 30) as f64 })
@@ -124,7 +124,12 @@ fn medians(runs: &[Run]) -> [f64; 4] {
 fn row(command: &str, load: &Load, server: &str, runs: &[Run]) -> String {
     let [per_s, p99, cpu, user] = medians(runs);
     let kib = load.bytes / KIB;
-    format!("| {command} | {kib} | {server} | {per_s:.0} | {p99:.3} | {cpu:.3} | {user:.3} |\n")
+    let (least, most) = runs
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), run| (least.min(run.per_s), most.max(run.per_s)));
+    format!(
+        "| {command} | {kib} | {server} | {per_s:.0} | {least:.0} to {most:.0} | {p99:.3} | {cpu:.3} | {user:.3} |\n"
+    )
 }
 
 fn ratio(name: &str, command: &str, load: &Load, runs: [&[Run]; 2]) -> String {

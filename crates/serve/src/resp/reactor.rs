@@ -22,6 +22,8 @@ pub(super) const WAKE: Token = Token(usize::MAX);
 const KNOCK: Token = Token(usize::MAX - 1);
 /// What happened, at most so much at a time.
 const EVENTS: usize = 1024;
+/// How often a thread that was busy looks for more to do before it sleeps.
+const GLANCES: usize = 10;
 /// How often slow connections are looked for.
 const LOOK: Duration = Duration::from_millis(250);
 /// When connections can be taken again that could not, for want of descriptors.
@@ -80,10 +82,9 @@ impl Reactor {
         loop {
             self.desk.mailbox.take(&mut letters);
             let timeout = if letters.is_empty() { self.timeout() } else { Some(Duration::ZERO) };
-            // It fails only when interrupted: nothing happened then.
-            let is_awake = self.poll.poll(&mut events, timeout).is_ok();
+            self.wait(&mut events, timeout);
             self.desk.now = Instant::now();
-            for event in events.iter().filter(|_| is_awake) {
+            for event in &events {
                 match event.token() {
                     WAKE => {}
                     KNOCK => self.accept(),
@@ -103,6 +104,21 @@ impl Reactor {
             self.send();
             self.settle();
             if self.deadline.is_some() && self.vacant.len() == self.connections.len() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until something happens. Right after something did, more is about to: who asks next need not
+    /// wake this thread if it has not gone to sleep.
+    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) {
+        let glances = if events.is_empty() { 0 } else { GLANCES };
+        for timeout in std::iter::repeat_n(Some(Duration::ZERO), glances).chain([timeout]) {
+            if self.poll.poll(events, timeout).is_err() {
+                // It fails only when interrupted: nothing happened then.
+                events.clear();
+            }
+            if !events.is_empty() {
                 return;
             }
         }

@@ -31,9 +31,10 @@ impl Kind {
 
     fn command(self, port: u16) -> Command {
         let port = port.to_string();
-        let mut command = match self {
-            Self::Redis => Command::new("redis-server"),
-            Self::Ours | Self::OursWithSpans => Command::new(release_binary()),
+        let mut command = pinned(Side::Server);
+        match self {
+            Self::Redis => command.arg("redis-server"),
+            Self::Ours | Self::OursWithSpans => command.arg(release_binary()),
         };
         match self {
             Self::Redis => command.args(["--port", &port, "--save", "", "--appendonly", "no"]),
@@ -54,6 +55,26 @@ impl Kind {
         }
         command
     }
+}
+
+/// Who of the two a program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Server,
+}
+
+/// A program, to be named, on its own CPUs: the client has the first and the server the others, where there
+/// are some. Otherwise the kernel has both on one now and then, and that is what is measured.
+pub(super) fn pinned(side: Side) -> Command {
+    let last = thread::available_parallelism().map_or(0, |count| count.get() - 1);
+    let cpus = match side {
+        Side::Client => "0".to_owned(),
+        Side::Server => format!("{}-{last}", last.min(1)),
+    };
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", &cpus]);
+    command
 }
 
 /// CPU seconds of a process.
