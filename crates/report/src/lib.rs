@@ -1,14 +1,17 @@
 //! Events become numbers, numbers become text.
 //!
 //! `collectors` receive the events of a run; `statistics`, `histogram` and `latencies` reduce them;
-//! `summary`, `attribution`, `storage` and `suite` name them; `render` writes them.
+//! `summary`, `attribution`, `storage` and `suite` name them; `page` makes `figure`s of them; `render` writes
+//! them.
 #![forbid(unsafe_code)]
 
 mod attribution;
 pub mod collectors;
 pub mod compare;
+pub mod figure;
 mod histogram;
 mod latencies;
+pub mod page;
 pub mod render;
 mod statistics;
 pub mod storage;
