@@ -21,7 +21,7 @@ static LETTERS: LazyLock<Arc<Database>> = LazyLock::new(|| {
 });
 
 /// The bytes of the file.
-pub fn write(figure: &Figure) -> Vec<u8> {
+pub(super) fn write(figure: &Figure) -> Vec<u8> {
     let options =
         Options { fontdb: Arc::clone(&LETTERS), font_family: "DejaVu Sans".to_owned(), ..Options::default() };
     let tree = Tree::from_str(&svg::light_file(figure), &options).expect("what we write is SVG");
@@ -51,7 +51,7 @@ mod tests {
         };
         let dark = |figure: &Figure| {
             let pixels = Pixmap::decode_png(&write(figure)).unwrap();
-            assert_eq!((pixels.width(), pixels.height()), (1280, 652));
+            assert_eq!((pixels.width(), pixels.height()), (1120, 612));
             pixels.pixels().iter().filter(|pixel| pixel.red() < 100).count()
         };
         let nothing = dark(&figure("", vec![]));

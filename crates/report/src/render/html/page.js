@@ -95,14 +95,14 @@ class Chart {
     view.svg.append(group);
   }
   say(...parts) {
-    this.readout.replaceChildren(...parts.map(({ key, text }) => {
+    this.readout.replaceChildren(...parts.flatMap(({ key, text }) => {
       const span = made("span", "", "");
       if (key !== undefined) {
         const swatch = this.element.querySelector(`.legend li[data-s="${key}"] svg`);
         if (swatch) span.append(swatch.cloneNode(true));
       }
       span.append(text);
-      return span;
+      return [span, " "];
     }));
   }
   left() {
@@ -144,14 +144,23 @@ class Ruler extends Chart {
     if (turn) this.row = Math.min(this.figure.series.length - 1, Math.max(0, this.row + turn));
     if (known.length) this.show(Math.min(last, Math.max(0, to ?? this.at)));
   }
-  // The index of the point of `series` that is nearest to `x`.
+  // The point of `series` that is nearest to `x`.
   nearest(series, x) {
     let best = -1;
     series.x.forEach((value, at) => {
       if (value === null || series.y[at] === null) return;
       if (best < 0 || Math.abs(value - x) < Math.abs(series.x[best] - x)) best = at;
     });
-    return best;
+    return [series.x[best], series.y[best]];
+  }
+  // A bound has few points and holds between them.
+  between(series, x) {
+    const to = series.x.findIndex(value => value !== null && value >= x);
+    if (to < 0 || series.y[to] === null) return undefined;
+    if (series.x[to] === x) return series.y[to];
+    if (to === 0 || series.y[to - 1] === null) return undefined;
+    const [x0, x1, y0, y1] = [series.x[to - 1], series.x[to], series.y[to - 1], series.y[to]];
+    return y0 + (y1 - y0) * (x - x0) / (x1 - x0);
   }
   show(at) {
     this.at = at;
@@ -161,13 +170,13 @@ class Ruler extends Chart {
     shapes[0].setAttribute("d", `M${right} ${from}V${to}`);
     series.forEach((one, number) => {
       if (this.hidden.has(number) || (kind === "heat" && number !== this.row)) return;
-      const best = this.nearest(one, here);
-      if (best < 0 || Math.abs(view.x(one.x[best]) - right) > NEAR) return;
-      parts.push({ key: number, text: `${one.name || y.label}: ${said(y, one.y[best])}` });
+      const [at_x, at_y] = one.guide ? [here, this.between(one, here)] : this.nearest(one, here);
+      if (at_y === undefined || Math.abs(view.x(at_x) - right) > NEAR) return;
+      parts.push({ key: number, text: `${one.name || y.label}: ${said(y, at_y)}` });
       if (kind !== "lines") return;
       const mark = drawn("circle", "mark");
-      mark.setAttribute("cx", view.x(one.x[best]));
-      mark.setAttribute("cy", view.y(one.y[best]));
+      mark.setAttribute("cx", view.x(at_x));
+      mark.setAttribute("cy", view.y(at_y));
       mark.setAttribute("r", 4);
       shapes.push(mark);
     });

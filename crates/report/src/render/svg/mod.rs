@@ -24,7 +24,7 @@ use crate::figure::Figure;
 pub(crate) const STYLE: &str = include_str!("figure.css");
 
 /// A whole file, light or dark as its reader is.
-pub fn file(figure: &Figure) -> String {
+pub(super) fn file(figure: &Figure) -> String {
     whole(figure, &(theme::variables("svg") + STYLE))
 }
 

@@ -17,13 +17,15 @@ pub(crate) struct Size {
 
 impl Size {
     /// Half of a desk's screen, or a file.
-    pub(crate) const WIDE: Self = Self { width: 640.0, height: 300.0 };
+    pub(crate) const WIDE: Self = Self { width: 560.0, height: 280.0 };
     /// A telephone's screen.
     pub(crate) const NARROW: Self = Self { width: 350.0, height: 270.0 };
 }
 
 /// Letters are about this wide.
 const LETTER: f64 = 6.7;
+/// Names are cut to this many letters before they are turned.
+const SHORT: f64 = 14.0;
 /// The line above a plot, where the caption of the y axis is.
 const CAPTION: f64 = 22.0;
 /// Right of the plot, for half of the last tick.
@@ -81,7 +83,7 @@ impl<'f> Plot<'f> {
         plot.left = plot.beside();
         plot.slot *= plot.right - plot.left;
         let longest = figure.x.names.iter().map(|name| width(name)).fold(0.0, f64::max);
-        plot.turned = longest > plot.slot - 4.0;
+        plot.turned = longest.min(SHORT * LETTER) > plot.slot - 4.0;
         let below = if plot.turned { 22.0 + (longest.min(18.0 * LETTER)) * 0.5 } else { 20.0 } + 18.0;
         plot.size.height = head + if height > 0.0 { CAPTION + height + below } else { size.height };
         plot.bottom = plot.size.height - below;
@@ -188,7 +190,7 @@ impl<'f> Plot<'f> {
         let (left, right, bottom) = (px(self.left), px(self.right), px(self.bottom));
         let _ = writeln!(out, "<path class=\"edge\" d=\"M{left} {bottom}H{right}\"/>");
         if self.figure.x.names.is_empty() {
-            for tick in self.x.ticks(((self.right - self.left) / 70.0) as usize) {
+            for tick in self.x.ticks(((self.right - self.left) / 56.0) as usize) {
                 let at = self.left + tick.place * (self.right - self.left);
                 text(out, "tick mid", [at, self.bottom + 16.0], &tick.text);
             }
@@ -205,7 +207,7 @@ impl<'f> Plot<'f> {
         for (number, name) in self.figure.x.names.iter().enumerate().step_by(every) {
             let at = self.right_of(number as f64);
             if !self.turned {
-                text(out, "tick mid", [at, self.bottom + 16.0], name);
+                text(out, "tick mid", [at, self.bottom + 16.0], &cut(name, self.slot - 4.0));
                 continue;
             }
             let name = cut(name, (at / 0.87).min(18.0 * LETTER));
