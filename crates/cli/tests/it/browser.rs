@@ -17,6 +17,7 @@ use crate::sandbox::Sandbox;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// What it is called here, if it is here.
+#[allow(clippy::print_stderr, reason = "what is skipped is said")]
 pub(crate) fn chromium() -> Option<&'static str> {
     let found = ["chromium", "chromium-browser", "google-chrome"]
         .into_iter()

@@ -100,8 +100,8 @@ fn shown_rows(browser: &mut Browser) -> f64 {
     browser.number("document.querySelectorAll('table[data-of] tbody tr:not([hidden])').length")
 }
 
-/// Broken by: a script that throws, a picture that is empty, something asked of the network, a name that becomes
-/// more than a name, keys or pointers without effect, a selection that the table does not follow.
+/// Broken by: a script that throws, a picture that is empty, something asked of the network, a name that
+/// becomes more than a name, keys or pointers without effect, a selection that the table does not follow.
 #[test]
 fn pictures_are_drawn_read_and_selected() {
     let sandbox = Sandbox::empty();
@@ -129,8 +129,8 @@ fn drawn(browser: &mut Browser) {
         "[...document.querySelectorAll('figure .plot svg.wide')].map(svg => {
            const box = svg.getBoundingClientRect();
            const marks = [...svg.querySelectorAll('g[data-s] path, path[class^=h]')];
-           const drawn = marks.filter(path => /\\d/.test(path.getAttribute('d')) && path.getTotalLength() > 0);
-           return [box.width, box.height, marks.length, drawn.length]; })",
+           const has = path => /\\d/.test(path.getAttribute('d')) && path.getTotalLength() > 0;
+           return [box.width, box.height, marks.length, marks.filter(has).length]; })",
     );
     let pictures: Vec<Vec<f64>> = serde_json::from_value(pictures).expect("numbers");
     assert_eq!(pictures.len(), figures().len());
@@ -268,11 +268,16 @@ fn readable(browser: &mut Browser) {
     let width = browser.number("document.documentElement.scrollWidth");
     assert!(width <= 390.0, "{width}");
     let smallest = browser.number(
-        "Math.min(...[...document.querySelectorAll('body *')].filter(element => element.getClientRects().length
-             && [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim())).map(element => {
-           const svg = element.closest('svg');
-           const zoom = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
-           return parseFloat(getComputedStyle(element).fontSize) * zoom; }))",
+        "(() => {
+           const is_text = node => node.nodeType === 3 && node.data.trim();
+           const has_text = element => [...element.childNodes].some(is_text);
+           const is_read = element => element.getClientRects().length && has_text(element);
+           const size = element => {
+             const svg = element.closest('svg');
+             const zoom = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+             return parseFloat(getComputedStyle(element).fontSize) * zoom;
+           };
+           return Math.min(...[...document.querySelectorAll('body *')].filter(is_read).map(size)); })()",
     );
     assert!(smallest >= 11.0, "{smallest} pixels");
 }
@@ -311,8 +316,8 @@ fn compared(sandbox: &Sandbox) -> PathBuf {
     sandbox.path("report.html")
 }
 
-/// Broken by: a page of real runs with something on it that a browser complains about, or that is wider than a
-/// telephone. `cargo xtask bless` keeps what it looks like in docs/.
+/// Broken by: a page of real runs with something on it that a browser complains about, or that is wider than
+/// a telephone. `cargo xtask bless` keeps what it looks like in docs/.
 #[test]
 fn real_runs_are_shown_side_by_side() {
     let sandbox = Sandbox::with_examples();

@@ -29,7 +29,8 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 /// What XML forbids, or a reader could be fooled with.
 fn is_unseen(letter: char) -> bool {
     letter.is_control() && !matches!(letter, '\n' | '\t')
-        || matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(letter, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(letter, '\u{2060}'..='\u{206f}')
         || matches!(letter, '\u{feff}' | '\u{fff0}'..='\u{fffb}')
         || u32::from(letter) & 0xfffe == 0xfffe
 }

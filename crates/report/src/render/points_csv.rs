@@ -1,5 +1,5 @@
-//! Every point of every figure of a page as one table, a row each: what is behind the pictures, for pandas and
-//! DuckDB.
+//! Every point of every figure of a page as one table, a row each: what is behind the pictures, for pandas
+//! and DuckDB.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! Colours of pictures and pages, light and dark: told apart by those who see fewer of them, and strong enough
-//! to be read (tests below hold both to numbers).
+//! Colours of pictures and pages, light and dark: told apart by those who see fewer of them, and strong
+//! enough to be read (tests below hold both to numbers).
 
 use std::fmt::Write;
 
@@ -53,7 +53,8 @@ pub(crate) const HEATS: usize = 10;
 pub(crate) fn variables(selector: &str) -> String {
     let (light, dark) = (list(|colour| colour.light), list(|colour| colour.dark));
     format!(
-        "{selector}{{{light}}}\n@media(prefers-color-scheme:dark){{{selector}:not([data-theme=light]){{{dark}}}}}\n\
+        "{selector}{{{light}}}\n\
+         @media(prefers-color-scheme:dark){{{selector}:not([data-theme=light]){{{dark}}}}}\n\
          {selector}[data-theme=dark]{{{dark}}}\n"
     )
 }

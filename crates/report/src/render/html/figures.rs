@@ -1,4 +1,4 @@
-//! Figures: a picture for desks, one for telephones, a legend that can be pressed, and the numbers in a table.
+//! Figures: a picture for desks, one for telephones, a legend that can be pressed, and numbers in a table.
 
 use std::fmt::Write;
 
@@ -68,8 +68,9 @@ fn numbers(figure: &Figure) -> String {
         .map(|name| format!("<th scope=\"col\" class=\"n\">{name}</th>"))
         .collect();
     format!(
-        "<details class=\"numbers\"><summary>Numbers</summary>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" \
-         aria-label=\"Numbers\"><table>\n<thead><tr><th scope=\"col\">{caption}</th>{header}</tr></thead>\n\
+        "<details class=\"numbers\"><summary>Numbers</summary>\n\
+         <div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Numbers\"><table>\n\
+         <thead><tr><th scope=\"col\">{caption}</th>{header}</tr></thead>\n\
          <tbody>\n{rows}</tbody></table></div></details>\n"
     )
 }

@@ -1,5 +1,5 @@
-//! A page in one file: it opens without a network, asks nobody, and shows all of it without a script. The script
-//! adds reading by pointer and keys, selection and the choice of colours.
+//! A page in one file: it opens without a network, asks nobody, and shows all of it without a script. The
+//! script adds reading by pointer and keys, selection and the choice of colours.
 
 mod data;
 mod figures;
@@ -18,8 +18,8 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Nothing is loaded, sent or framed, whatever a name on the page says.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
-                      base-uri 'none'; form-action 'none'";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Writes `page`. The same page gives the same bytes.
 pub fn write(page: &Page, out: &mut dyn Write) -> io::Result<()> {
@@ -151,9 +151,9 @@ fn plans(runs: &[Head]) -> String {
 fn footer(page: &Page) -> String {
     let names: Vec<String> = page.runs.iter().map(|run| escape(&run.name)).collect();
     format!(
-        "<footer class=\"note\"><p>Made by wavetank {} from the reports of {}. This page holds all it shows and asks \
-         nobody. <code>wavetank report --timeseries FILE</code> writes the points of every picture as CSV, \
-         <code>--plots DIR</code> the pictures.</p></footer>\n",
+        "<footer class=\"note\"><p>Made by wavetank {} from the reports of {}. This page holds all it shows \
+         and asks nobody. <code>wavetank report --timeseries FILE</code> writes the points of every picture as \
+         CSV, <code>--plots DIR</code> the pictures.</p></footer>\n",
         env!("CARGO_PKG_VERSION"),
         names.join(", "),
     )

@@ -41,8 +41,8 @@ pub(super) fn shades(figure: &Figure) -> Vec<usize> {
     figure.series.iter().map(|series| shade(series.role)).collect()
 }
 
-/// The classes of a colour: `kind` is `s` for strokes and `f` for fills. After the last colour they begin again
-/// with dashes, or paler.
+/// The classes of a colour: `kind` is `s` for strokes and `f` for fills. After the last colour they begin
+/// again with dashes, or paler.
 pub(crate) fn classes(shade: usize, kind: &str) -> String {
     let (colour, round) = (shade % SERIES + 1, shade / SERIES % 3);
     match (round, kind) {

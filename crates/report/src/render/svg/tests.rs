@@ -91,7 +91,7 @@ fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
         6 => -1e4..1e4,
         1 => any::<f64>(),
-        1 => prop::sample::select(vec![0.0, -0.0, f64::NAN, f64::INFINITY, f64::MAX, f64::MIN, 1e-310, 1e300]),
+        1 => prop::sample::select(vec![0.0, -0.0, f64::NAN, f64::INFINITY, f64::MAX, f64::MIN, 1e-310]),
     ]
 }
 
@@ -121,9 +121,11 @@ proptest! {
     #[test]
     fn every_figure_is_a_picture(figure in any_figure()) {
         for svg in [file(&figure), inline(&Plot::of(&figure, Size::NARROW, 0.0), "narrow", ["t", "d"])] {
-            let document = Document::parse(&svg).map_err(|error| TestCaseError::fail(format!("{error}: {svg}")))?;
+            let broken = |error| TestCaseError::fail(format!("{error}: {svg}"));
+            let document = Document::parse(&svg).map_err(broken)?;
             for node in document.descendants() {
-                for attribute in node.attributes().filter(|a| ["d", "x", "y", "transform"].contains(&a.name())) {
+                let places = ["d", "x", "y", "transform"];
+                for attribute in node.attributes().filter(|it| places.contains(&it.name())) {
                     let text = attribute.value();
                     prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{}", text);
                     let numbers = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
