@@ -69,9 +69,10 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
          each run in {SLICES} parts that took turns with the other servers'. Servers and client share this \
          machine, the client on its first CPU and the servers on the others. P99 is the client's (mean of \
          the parts). CPU is the server process' own (/proc), user and kernel mode, over the bytes of \
-         values moved. Redis runs without persistence; ours without tiers behind memory. With spans: \
-         `--enable-tracing` into a file, sampled as by default. An entry's cost is the growth of resident \
-         memory over {} entries with keys as LMCache makes them, less the bytes of keys and values.\n",
+         values moved. Redis runs without persistence; ours without tiers behind memory; each serves with \
+         one thread. With spans: `--enable-tracing` into a file, sampled as by default. An entry's cost is \
+         the growth of resident memory over {} entries with keys as LMCache makes them, less the bytes of \
+         keys and values.\n",
         options.reps,
         entry::COUNT,
     );

@@ -6,6 +6,7 @@ mod connection;
 mod door;
 mod inbox;
 mod leases;
+mod luck;
 mod mailbox;
 mod outbox;
 mod pace;

@@ -12,6 +12,7 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::commands;
 use super::connection::Connection;
+use super::luck::Luck;
 use super::mailbox::{Letter, Mailbox, Ticket};
 use super::session::Session;
 use super::shared::Desk;
@@ -23,8 +24,6 @@ pub(super) const WAKE: Token = Token(usize::MAX);
 const KNOCK: Token = Token(usize::MAX - 1);
 /// What happened, at most so much at a time.
 const EVENTS: usize = 1024;
-/// How often a thread that was busy looks for more to do before it sleeps.
-const GLANCES: usize = 10;
 /// How often slow connections are looked for.
 const LOOK: Duration = Duration::from_millis(250);
 /// When connections can be taken again that could not, for want of descriptors.
@@ -45,6 +44,7 @@ pub(super) struct Reactor {
     mail: Vec<usize>,
     /// Whether any of them is in the middle of a large value.
     is_streaming: bool,
+    luck: Luck,
     looked: Instant,
     retry: Option<Instant>,
     /// No more connections are taken; after that none is served.
@@ -74,6 +74,7 @@ impl Reactor {
             again: Vec::new(),
             mail: Vec::new(),
             is_streaming: false,
+            luck: Luck::default(),
             retry: None,
             deadline: None,
         })
@@ -115,17 +116,26 @@ impl Reactor {
     }
 
     /// Waits until something happens. Right after something did, more is about to: who asks next need not
-    /// wake this thread if it has not gone to sleep. Large values come in larger pieces to one who sleeps.
+    /// wake this thread if it has not gone to sleep.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) {
-        let glances = if events.is_empty() || self.is_streaming { 0 } else { GLANCES };
-        for timeout in std::iter::repeat_n(Some(Duration::ZERO), glances).chain([timeout]) {
-            if self.poll.poll(events, timeout).is_err() {
-                // It fails only when interrupted: nothing happened then.
-                events.clear();
-            }
+        // Large values come in larger pieces to one who sleeps.
+        let glances = if events.is_empty() || self.is_streaming { 0 } else { self.luck.glances() };
+        for _ in 0..glances {
+            self.poll_once(events, Some(Duration::ZERO));
             if !events.is_empty() {
-                return;
+                return self.luck.found();
             }
+        }
+        if glances > 0 {
+            self.luck.found_nothing();
+        }
+        self.poll_once(events, timeout);
+    }
+
+    fn poll_once(&mut self, events: &mut Events, timeout: Option<Duration>) {
+        if self.poll.poll(events, timeout).is_err() {
+            // It fails only when interrupted: nothing happened then.
+            events.clear();
         }
     }
 
