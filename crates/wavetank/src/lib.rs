@@ -34,7 +34,7 @@ pub use bench::{
     choice, memory_table, merge, package_name, play_log, run_parameters, suite,
 };
 pub use plan::{Plan, WorkloadPlan};
-pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
+pub use replay::{Keep, Observer, Replayed, Unwatched, Watch, replay};
 pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;
 pub use trace::{

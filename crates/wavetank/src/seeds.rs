@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result};
 
-use crate::replay::{Observer, Replayed, Unwatched, replay};
+use crate::replay::{Keep, Observer, Replayed, Unwatched, replay};
 use crate::{Plan, WorkloadPlan};
 
 /// Runs `plan` with `count` consecutive seeds, beginning with its own. The result is that of the first seed,
@@ -57,7 +57,7 @@ fn run_one(plan: &Plan, seed: u64, stop: &AtomicBool) -> Result<Replayed> {
     if let WorkloadPlan::Synthetic(load) = &mut plan.workload {
         load.arrival_seed = load.arrival_seed.wrapping_add(offset);
     }
-    replay(&plan, Observer { watch: &mut Unwatched, stop, records: false })
+    replay(&plan, Observer { watch: &mut Unwatched, stop, keep: Keep::default() })
 }
 
 /// The numeric keys of the reports, each with its values in order of the seeds.
