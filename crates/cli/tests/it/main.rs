@@ -18,6 +18,7 @@ mod report;
 mod sandbox;
 mod serve;
 mod serve_client;
+mod serve_crash;
 mod serve_native;
 mod serve_page;
 mod serve_tiers;
