@@ -21,6 +21,7 @@ mod serve_client;
 mod serve_crash;
 mod serve_native;
 mod serve_page;
+mod serve_spans;
 mod serve_tiers;
 mod trace_again;
 mod trace_files;
