@@ -53,6 +53,12 @@ impl Tape {
         Arc::new(Overhearing(self.recordist.recorder()))
     }
 
+    /// Says at any time what it has come to.
+    pub(crate) fn teller(&self) -> impl Fn() -> Kept + Send + Sync + 'static {
+        let recorder = self.recordist.recorder();
+        move || recorder.so_far()
+    }
+
     /// Writes what was noted, and says what it came to.
     pub fn finish(self) -> Result<Kept> {
         self.recordist.finish()

@@ -165,6 +165,43 @@ fn a_recording_is_whole_after_the_end() {
     }
 }
 
+/// Broken by: a recording of which nothing is told while it runs, or that ends early without a word.
+#[test]
+fn a_recording_is_told_of_while_it_runs() {
+    let sandbox = Sandbox::empty();
+    let server = Server::start(&sandbox, "--l1-size-gb 0.05 --trace-output calls.lct --trace-cap-mb 0.02");
+    let recording = || server.status()["recording"].clone();
+    redis(&server, &[b"SET", b"k", b"value"]);
+    while recording()["calls"] != 2 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let bytes = std::fs::metadata(sandbox.path("calls.lct")).expect("a file").len();
+    let expected =
+        json!({ "files": ["calls.lct"], "calls": 2, "bytes": bytes, "lost": 0, "ended_early": null });
+    assert_eq!(recording(), expected);
+    let metrics = server.get("/metrics").text();
+    for line in
+        ["recorded_calls_total 2", &format!("recorded_bytes_total {bytes}"), "recording_ended_early 0"]
+    {
+        assert!(metrics.contains(&format!("\nwavetank_{line}\n")), "{line}: {metrics}");
+    }
+    let mut client = server.redis();
+    while recording()["ended_early"].is_null() {
+        client.ask(&[b"SET", b"k", b"value"]).expect("a reply");
+    }
+    let told = recording();
+    assert_eq!(told["ended_early"], "its largest size was reached", "{told}");
+    assert!(told["bytes"].as_u64() <= Some(20_000) && told["lost"].as_u64() > Some(0), "{told}");
+    assert!(server.get("/metrics").text().contains("\nwavetank_recording_ended_early 1\n"));
+    // The log says it once, in a second or so, or at the end.
+    thread::sleep(Duration::from_millis(1100));
+    let run = server.end();
+    let said = "the recording ended early: its largest size was reached";
+    assert_eq!(run.stderr.matches(&format!("warning: {said}\n")).count(), 1, "{}", run.stderr);
+    assert!(run.stdout.ends_with(&format!("Warning: {said}\n")), "{}", run.stdout);
+    assert!(!run.stdout.contains(" 0 lost"), "{}", run.stdout);
+}
+
 /// Broken by: spans that are not made, lack what the lookup found, or are lost at the end.
 #[test]
 fn requests_are_spans() {

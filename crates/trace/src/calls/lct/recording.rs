@@ -195,11 +195,15 @@ impl Recording {
         Ok(Written { files, bytes, calls, lost })
     }
 
+    /// What others can read of it by now.
+    pub fn so_far(&self) -> Written {
+        let files = (1..=self.header.part).map(|part| part_path(&self.path, part)).collect();
+        Written { files, bytes: self.closed + self.flushed, calls: self.flushed_calls, lost: self.lost }
+    }
+
     /// Leaves a recording that cannot be written any more as it is: at least what was flushed is in it.
     pub fn abandon(self) -> Written {
-        let Self { path, header, closed, flushed, flushed_calls, lost, .. } = self;
-        let files = (1..=header.part).map(|part| part_path(&path, part)).collect();
-        Written { files, bytes: closed + flushed, calls: flushed_calls, lost }
+        self.so_far()
     }
 }
 
