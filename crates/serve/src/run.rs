@@ -152,8 +152,10 @@ impl Running {
     fn start(plan: &Plan, tell: &Tell) -> Result<Self> {
         let listeners = Listeners::take(plan)?;
         let tape = plan.recording.as_ref().map(|to| Tape::start(to, &plan.storage)).transpose()?;
-        match Parts::open(plan, tell, tape.as_ref()) {
-            Ok(parts) => Self::serve(plan, listeners, parts, tape),
+        let opened =
+            Parts::open(plan, tell, tape.as_ref()).and_then(|parts| Self::serve(plan, listeners, parts));
+        match opened {
+            Ok(running) => Ok(running.recorded(tape)),
             Err(error) => {
                 if let Some(tape) = tape {
                     tape.discard();
@@ -163,15 +165,20 @@ impl Running {
         }
     }
 
-    fn serve(plan: &Plan, listeners: Listeners, parts: Parts, tape: Option<Tape>) -> Result<Self> {
+    fn serve(plan: &Plan, listeners: Listeners, parts: Parts) -> Result<Self> {
         let Parts { cache, tracer } = parts;
         let desk = Arc::new(Desk::new(Arc::clone(&cache), plan.clone()));
         let http = Door::open(listeners.http, Arc::clone(&desk))?;
         let resp = resp::Door::serve(listeners.resp, plan.settings(), Arc::clone(&cache))?;
-        let running = Self { cache, desk, tracer, tape, resp: Arc::new(Mutex::new(Some(resp))), http };
-        running.listen_to_parts();
-        running.desk.phase.enter(Phase::Serving);
-        Ok(running)
+        Ok(Self { cache, desk, tracer, tape: None, resp: Arc::new(Mutex::new(Some(resp))), http })
+    }
+
+    /// The same with its recording, from here on for all.
+    fn recorded(mut self, tape: Option<Tape>) -> Self {
+        self.tape = tape;
+        self.listen_to_parts();
+        self.desk.phase.enter(Phase::Serving);
+        self
     }
 
     /// Waits until `stop` says so; tells once if the recording ended before.
