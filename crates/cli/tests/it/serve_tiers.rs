@@ -126,7 +126,8 @@ fn a_tier_that_fails_or_hangs_is_a_miss() {
     }
 }
 
-/// Broken by: tenants that share a quota, or one that takes another's.
+/// Broken by: tenants that share a quota, or one that takes another's; a row of metrics that is another's, or
+/// one for whatever clients call themselves.
 #[test]
 fn tenants_have_their_quotas() {
     let sandbox = Sandbox::empty();
@@ -144,6 +145,14 @@ fn tenants_have_their_quotas() {
     let bytes = |salt: &str| tenants[salt].as_u64().unwrap();
     assert!(bytes("alice") <= 64 << 10 && bytes("alice") > 0, "{tenants}");
     assert_eq!(bytes("bob"), 40 * 4000, "{tenants}");
+    // Salts are the clients' to choose: those without a quota share a row.
+    let path = "/v1/store?request_id=c&model=m&cache_salt=carol&chunk_hashes=0a";
+    server.request("PUT", path, &frame(0, &[1; 4000]));
+    let metrics = server.get("/metrics").text();
+    let rows = metrics.lines().filter_map(|line| line.strip_prefix("wavetank_tenant_used_bytes{cache_salt="));
+    let rows: Vec<&str> = rows.collect();
+    let expected = [format!("\"alice\"}} {}", bytes("alice")), format!("\"(others)\"}} {}", 41 * 4000)];
+    assert_eq!(rows, expected, "{metrics}");
 }
 
 /// Broken by: a recording that is not closed, or that lacks calls.
