@@ -174,6 +174,34 @@ fn a_recording_is_whole_after_the_end() {
     }
 }
 
+/// Broken by: a verb that writes over what another process records, or says so in words of its own.
+#[test]
+fn a_recording_that_is_being_written_is_left_alone_by_every_verb() {
+    let sandbox = Sandbox::empty();
+    let server = Server::start(&sandbox, "--l1-size-gb 0.05 --trace-output calls.lct");
+    redis(&server, &[b"SET", b"k", b"value"]);
+    while server.status()["recording"]["calls"] != 2 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let recorded = std::fs::read(sandbox.path("calls.lct")).expect("a recording");
+    sandbox.write("copy.lct", &recorded);
+    let said = "error: calls.lct: another recording is being written to it\n\
+                hint: record to another name, or end the one that runs first\n";
+    for line in [
+        "serve --l1-size-gb 0.05 --check",
+        "serve --l1-size-gb 0.05 --port 0 --http-port 0",
+        "bench --model tiny-1b --num-users 1 --duration 1 --gpu-mem-gb 0 --cpu-mem-gb 0.05 --backend null",
+        "trace replay copy.lct",
+    ] {
+        let run = sandbox.run(&format!("{line} --trace-output calls.lct"));
+        assert_eq!((run.code, run.stderr.as_str()), (Some(2), said), "{line}");
+    }
+    assert_eq!(std::fs::read(sandbox.path("calls.lct")).expect("a recording"), recorded);
+    server.end();
+    let again = sandbox.run("trace replay copy.lct --trace-output calls.lct --output r.json");
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+}
+
 /// Broken by: a recording of which nothing is told while it runs, or that ends early without a word.
 #[test]
 fn a_recording_is_told_of_while_it_runs() {
