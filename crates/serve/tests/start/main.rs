@@ -111,7 +111,7 @@ fn a_recording_that_nobody_writes_is_made_anew() {
     let path = folder.path().join("calls.lct");
     fs::write(&path, "of before ".repeat(1000)).expect("a file");
     let report = Running::start(plan(folder.path(), "tier", ("calls.lct", "spans.jsonl"))).end();
-    assert_eq!(report.recorded.expect("a recording").files, [path.clone()]);
+    assert_eq!(report.recorded.expect("a recording").files, std::slice::from_ref(&path));
     let recorded = fs::read(path).expect("a recording");
     assert!(!recorded.is_empty() && !recorded.windows(9).any(|nine| nine == b"of before"));
 }
