@@ -6,6 +6,7 @@ mod connection;
 mod door;
 mod inbox;
 mod leases;
+mod luck;
 mod mailbox;
 mod outbox;
 mod pace;
@@ -15,6 +16,7 @@ mod reply;
 mod session;
 mod settings;
 mod shared;
+mod turn;
 
 pub use door::{Door, Status};
 pub use parse::{Arg, Fault, Limits, Parser, Step, Whose};

@@ -11,10 +11,12 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
 use super::commands;
-use super::connection::{Connection, Turn};
+use super::connection::Connection;
+use super::luck::Luck;
 use super::mailbox::{Letter, Mailbox, Ticket};
 use super::session::Session;
 use super::shared::Desk;
+use super::turn::Turn;
 
 /// Somebody else has something to say.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -22,8 +24,6 @@ pub(super) const WAKE: Token = Token(usize::MAX);
 const KNOCK: Token = Token(usize::MAX - 1);
 /// What happened, at most so much at a time.
 const EVENTS: usize = 1024;
-/// How often a thread that was busy looks for more to do before it sleeps.
-const GLANCES: usize = 10;
 /// How often slow connections are looked for.
 const LOOK: Duration = Duration::from_millis(250);
 /// When connections can be taken again that could not, for want of descriptors.
@@ -42,6 +42,9 @@ pub(super) struct Reactor {
     /// Those that have more to do, and those that have replies to send.
     again: Vec<usize>,
     mail: Vec<usize>,
+    /// Whether any of them is in the middle of a large value.
+    is_streaming: bool,
+    luck: Luck,
     looked: Instant,
     retry: Option<Instant>,
     /// No more connections are taken; after that none is served.
@@ -70,6 +73,8 @@ impl Reactor {
             vacant: Vec::new(),
             again: Vec::new(),
             mail: Vec::new(),
+            is_streaming: false,
+            luck: Luck::default(),
             retry: None,
             deadline: None,
         })
@@ -83,6 +88,7 @@ impl Reactor {
             self.desk.mailbox.take(&mut letters);
             let timeout = if letters.is_empty() { self.timeout() } else { Some(Duration::ZERO) };
             self.wait(&mut events, timeout);
+            self.is_streaming = false;
             self.desk.now = Instant::now();
             for event in &events {
                 match event.token() {
@@ -112,15 +118,24 @@ impl Reactor {
     /// Waits until something happens. Right after something did, more is about to: who asks next need not
     /// wake this thread if it has not gone to sleep.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) {
-        let glances = if events.is_empty() { 0 } else { GLANCES };
-        for timeout in std::iter::repeat_n(Some(Duration::ZERO), glances).chain([timeout]) {
-            if self.poll.poll(events, timeout).is_err() {
-                // It fails only when interrupted: nothing happened then.
-                events.clear();
-            }
+        // Large values come in larger pieces to one who sleeps.
+        let glances = if events.is_empty() || self.is_streaming { 0 } else { self.luck.glances() };
+        for _ in 0..glances {
+            self.poll_once(events, Some(Duration::ZERO));
             if !events.is_empty() {
-                return;
+                return self.luck.found();
             }
+        }
+        if glances > 0 {
+            self.luck.found_nothing();
+        }
+        self.poll_once(events, timeout);
+    }
+
+    fn poll_once(&mut self, events: &mut Events, timeout: Option<Duration>) {
+        if self.poll.poll(events, timeout).is_err() {
+            // It fails only when interrupted: nothing happened then.
+            events.clear();
         }
     }
 
@@ -135,6 +150,7 @@ impl Reactor {
     fn turn(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
         let turn = connection.turn(&mut self.desk);
+        self.is_streaming |= connection.is_streaming();
         if connection.has_mail() {
             self.mail.push(slot);
         }
@@ -150,7 +166,9 @@ impl Reactor {
     fn send(&mut self) {
         while let Some(slot) = self.mail.pop() {
             let Some(connection) = self.connections[slot].as_mut() else { continue };
-            if connection.has_mail() && connection.send(&mut self.desk) == Turn::Over {
+            let is_over = connection.has_mail() && connection.send(&mut self.desk) == Turn::Over;
+            self.is_streaming |= connection.is_streaming();
+            if is_over {
                 self.close(slot);
             }
         }
@@ -300,6 +318,6 @@ impl Reactor {
             .into_iter()
             .flatten()
             .min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        Some(next.saturating_duration_since(self.desk.now))
     }
 }

@@ -48,6 +48,9 @@ impl Kind {
                 &port,
                 "--http-port",
                 "0",
+                // As many as Redis has, and its client.
+                "--resp-threads",
+                "1",
             ]),
         };
         if self == Self::OursWithSpans {
