@@ -145,7 +145,8 @@ fn address(line: &str, mark: &str) -> Option<SocketAddr> {
 pub(crate) struct Redis(BufReader<TcpStream>);
 
 impl Redis {
-    /// The answer to a command, without its type; nothing for nil. An error is one, as is a server that is gone.
+    /// The answer to a command, without its type; nothing for nil. An error is one, as is a server
+    /// that is gone.
     pub(crate) fn ask(&mut self, words: &[&[u8]]) -> io::Result<Option<Vec<u8>>> {
         let mut command = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {

@@ -45,7 +45,7 @@ struct May {
     /// The last version that was sent, and the last one that was acknowledged.
     sent: u32,
     acknowledged: u32,
-    /// What it held when the server was last started; 0 for nothing. No other version of before may come back.
+    /// What it held when the server was last started; 0 for nothing. No other of before may come back.
     held: u32,
     /// The last version that was sent before that.
     before: u32,

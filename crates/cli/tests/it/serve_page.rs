@@ -25,8 +25,9 @@ fn is_point(text: &str) -> bool {
     numbers.clone().count() == 2 && numbers.into_iter().all(|is_number| is_number)
 }
 
-/// Broken by: a script that throws, a line without points, a figure that is not filled in, something loaded from elsewhere (the
-/// page's policy forbids it, and the console says so), or a history that is not there after a reload.
+/// Broken by: a script that throws, a line without points, a figure that is not filled in, something loaded
+/// from elsewhere (the page's policy forbids it, and the console says so), or a history that is not there
+/// after a reload.
 #[test]
 fn a_browser_shows_live_figures_and_has_nothing_to_complain_about() {
     let Some(browser) = chromium() else {

@@ -60,7 +60,8 @@ fn play(server: &Server) {
         assert_eq!(told.status, 200, "{}", told.text());
     };
     let look = |id: &str, hashes: &[&str], mode: &str| {
-        let asked = json!({ "request_id": id, "model": "m", "cache_salt": "t", "mode": mode, "chunk_hashes": hashes });
+        let mut asked = json!({ "request_id": id, "model": "m", "cache_salt": "t", "chunk_hashes": hashes });
+        asked["mode"] = mode.into();
         server.post("/v1/lookup", &asked);
     };
     let retrieve = |id: &str| {
@@ -93,7 +94,8 @@ fn play(server: &Server) {
     }
 }
 
-/// What is the same in every run: each root with what is under it, in the order of time, attributes with types.
+/// What is the same in every run: each root with what is under it in the order of time, and attributes with
+/// their types.
 fn told(spans: &[Value]) -> String {
     let mut spans: Vec<&Value> = spans.iter().collect();
     spans.sort_by_key(|span| (span["start"].as_u64(), span["end"].as_u64()));

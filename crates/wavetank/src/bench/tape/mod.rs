@@ -40,7 +40,7 @@ impl CallRecording {
         self.rotate_bytes.is_some() && is_later_part(&self.path, path)
     }
 
-    /// Refuses to write where another recording is being written, or to go on in a file that is there already.
+    /// Refuses to write where another recording is being written, or to go on in a file that is there.
     pub fn check_place(&self) -> Result<()> {
         check_place(&self.path, self.options())
     }
