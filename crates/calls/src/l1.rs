@@ -6,6 +6,7 @@ use wavetank_model::{Fate, KeyId, Nanos, Result};
 use crate::busy::{Busy, BusyTable};
 use crate::grow::grow;
 use crate::label::Labels;
+use crate::late::{Late, Waiting};
 use crate::lock::Lock;
 use crate::note::{Happened, Notes};
 use crate::plan::{L1Plan, Tenants};
@@ -21,6 +22,8 @@ pub(crate) struct L1 {
     quotas: Quotas,
     objects: Vec<Record>,
     busy: BusyTable,
+    /// What is to be copied later.
+    late: Late,
     used: u64,
     /// What of it is taken by objects that are being written and have no name yet.
     unnamed: u64,
@@ -41,6 +44,7 @@ impl L1 {
             quotas: if entry.has_quotas { quotas } else { Quotas::default() },
             objects: Vec::new(),
             busy: BusyTable::default(),
+            late: Late::default(),
             used: 0,
             unnamed: 0,
             tracked: 0,
@@ -300,6 +304,32 @@ impl L1 {
         was == Some(1)
     }
 
+    /// An object is to be copied to a tier behind later.
+    pub(crate) fn postpone(&mut self, adapter: usize, waiting: Waiting) {
+        self.objects[place(waiting.key)].mark(Record::LATE);
+        self.late.add(adapter, waiting);
+    }
+
+    /// That copy begins; of how many bytes, if it was to.
+    pub(crate) fn resume(&mut self, adapter: usize, key: KeyId) -> Option<u64> {
+        let waiting = self.late.take(adapter, key)?;
+        if !self.late.has(key) {
+            self.objects[place(key)].unmark(Record::LATE);
+        }
+        self.copying(key, waiting.bytes);
+        Some(waiting.bytes)
+    }
+
+    /// Whether an object is to be copied later.
+    pub(crate) fn is_late(&self, key: KeyId) -> bool {
+        self.objects[place(key)].has(Record::LATE)
+    }
+
+    /// What is to be copied later.
+    pub(crate) fn late(&self) -> &Late {
+        &self.late
+    }
+
     /// Drops `key` unless someone holds it; whether it did.
     pub(crate) fn forget(&mut self, key: KeyId, now: Nanos) -> bool {
         let leaves = self.is_resident(key) && is_idle(&self.objects, &self.busy, key.0, now);
@@ -343,7 +373,7 @@ impl L1 {
         goes_on: impl Fn(u64) -> bool,
         (now, notes): (Nanos, &mut Notes),
     ) -> u64 {
-        let Self { policy, objects, busy, used, tracked, .. } = self;
+        let Self { policy, objects, busy, late, used, tracked, .. } = self;
         let nobody = Labels::nobody();
         let mut left = 0;
         while left < most && goes_on(*used) {
@@ -351,7 +381,7 @@ impl L1 {
             let Some(slot) = policy.victim(&nobody, &mut is_free) else { break };
             policy.evict(slot);
             *tracked -= 1;
-            *used -= leave(objects, busy, slot, (now, notes));
+            *used -= leave((objects, busy, late), slot, (now, notes));
             left += 1;
         }
         left
@@ -398,6 +428,9 @@ impl L1 {
 
     /// Its locks go with it.
     fn drop_resident(&mut self, key: KeyId) {
+        if self.is_late(key) {
+            self.late.forget(key);
+        }
         self.used -= self.objects[place(key)].leave();
         self.change(key, |busy| busy.reads = Lock::default());
         self.drop_unused(key);
@@ -436,8 +469,15 @@ fn is_idle(objects: &[Record], busy: &BusyTable, slot: u32, now: Nanos) -> bool 
 }
 
 /// A victim leaves, with what was being written of it; what it took.
-fn leave(objects: &mut [Record], busy: &mut BusyTable, slot: u32, (now, notes): (Nanos, &mut Notes)) -> u64 {
+fn leave(
+    (objects, busy, late): (&mut [Record], &mut BusyTable, &mut Late),
+    slot: u32,
+    (now, notes): (Nanos, &mut Notes),
+) -> u64 {
     let (key, object) = (KeyId(slot), &mut objects[slot as usize]);
+    if object.has(Record::LATE) {
+        late.miss(key);
+    }
     let resident = object.resident();
     object.leave();
     object.unmark(Record::TRACKED);

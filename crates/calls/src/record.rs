@@ -13,7 +13,9 @@ impl Record {
     pub(crate) const TRACKED: u64 = 4;
     /// Something may be going on with it: there is a row of the table of those.
     pub(crate) const BUSY: u64 = 8;
-    pub(crate) const MARKS: u32 = 4;
+    /// It is to be copied to a tier behind later.
+    pub(crate) const LATE: u64 = 16;
+    pub(crate) const MARKS: u32 = 5;
 
     pub(crate) fn has(self, mark: u64) -> bool {
         self.0 & mark != 0

@@ -45,7 +45,7 @@ impl L1 {
         now: Nanos,
         (labels, notes): (&Labels, &mut Notes),
     ) -> bool {
-        let Self { policy, objects, busy, used, tracked, given_up, .. } = self;
+        let Self { policy, objects, busy, late, used, tracked, given_up, .. } = self;
         let incoming = labels.resident(key, more);
         loop {
             let excess = policy.excess(&incoming);
@@ -62,7 +62,7 @@ impl L1 {
             policy.evict(slot);
             *tracked -= 1;
             *given_up += 1;
-            *used -= leave(objects, busy, slot, (now, notes));
+            *used -= leave((objects, busy, late), slot, (now, notes));
         }
     }
 
@@ -108,9 +108,13 @@ impl Engine {
         self.l1.could_replace((key, bytes), self.now, &self.labels)
     }
 
-    /// What tenants gave up has left memory like what a pass took out.
-    pub(crate) fn count_given_up(&mut self) {
+    /// What tenants gave up has left memory like what a pass took out; what left before it was copied is not
+    /// copied any more.
+    pub(crate) fn count_left(&mut self) {
         self.counts.l1.evicted += std::mem::take(&mut self.l1.given_up);
+        for (counts, missed) in self.counts.adapters.iter_mut().zip(self.l1.late.take_missed()) {
+            counts.skipped += missed;
+        }
     }
 }
 

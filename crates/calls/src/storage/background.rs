@@ -20,10 +20,10 @@ const STORE_DEPTH: usize = 8;
 const LOAD_DEPTH: usize = 4;
 
 /// Objects that leave a tier at a time: nobody waits longer for the lock.
-const STEP: u64 = 256;
+pub(super) const STEP: u64 = 256;
 
 /// How long others may come before the next step.
-const PAUSE: Duration = Duration::from_micros(50);
+pub(super) const PAUSE: Duration = Duration::from_micros(50);
 
 /// Objects that are stored together, at most, unless one errand has more; and what they take of memory. So
 /// much is under the lock at a time when they have arrived.
@@ -165,6 +165,7 @@ impl Porter {
             let call = || StorageCall::StoreCompleted { tier, keys: keys.into() };
             state.tell(None, call, Some(&fates));
             state.follow(&mut Incoming::default());
+            state.catch_up(self.adapter);
             self.shared.end(&mut state, errands);
         }
     }

@@ -5,6 +5,7 @@
 
 mod background;
 mod close;
+mod copy;
 mod deadlines;
 mod journal;
 mod look;
@@ -42,7 +43,7 @@ pub struct StorageOptions {
     pub prefetches_in_flight: usize,
     /// What stays in tiers whose bytes outlive the process.
     pub keeping: Keeping,
-    /// How much may be on its way to each tier behind, and from all of them; more is not copied, or is a
+    /// How much may be on its way to each tier behind, and from all of them; more is copied later, or is a
     /// miss. A quarter of memory each when absent.
     pub under_way_bytes: Option<u64>,
     /// How long closing waits for devices.

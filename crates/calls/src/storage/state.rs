@@ -8,7 +8,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use wavetank_model::{Fate, KeyId, Nanos, Prefetch, Recorded, StorageCall};
-use wavetank_store::Existing;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::deadlines::Deadlines;
@@ -80,8 +79,10 @@ pub(super) struct State {
 pub(super) struct Flow {
     /// Bytes on their way to each tier.
     pub(super) storing: Vec<u64>,
-    /// More is not copied.
+    /// More is copied later.
     pub(super) storing_most: u64,
+    /// Tiers to which nothing is copied that was put off: what they have is about to go.
+    pub(super) ending: Vec<bool>,
     /// Bytes on their way from all tiers.
     pub(super) loading: u64,
     /// More is not brought.
@@ -255,10 +256,11 @@ impl State {
                 self.idle.push(key);
             }
             Happened::Unstaged(key) | Happened::Unloaded(_, key) => self.idle.push(key),
-            Happened::Copied(_, keys) | Happened::Dropped(_, keys) => self.idle.extend(&keys),
+            Happened::Copied(_, keys) | Happened::Postponed(_, keys) => self.idle.extend(&keys),
             Happened::Staged(_)
             | Happened::Loading(..)
             | Happened::Lost(..)
+            | Happened::Resumed(..)
             | Happened::Passed(..)
             | Happened::Fetched(..)
             | Happened::Found(..)
@@ -266,38 +268,7 @@ impl State {
         }
     }
 
-    /// Sends objects to a tier behind, unless too much is on its way there: it is too slow for them then.
-    fn copy(&mut self, adapter: usize, keys: &[KeyId]) {
-        let parcel = |key: &KeyId| {
-            let object = Arc::clone(self.resident(*key).expect("what is copied is in memory"));
-            let expires_s = self
-                .deadlines
-                .of(*key)
-                .map_or(0, |until_ms| u32::try_from(until_ms / 1000).unwrap_or(u32::MAX).max(1));
-            // Under a name there may be something else now; under a number there is always the same.
-            let is_named = self.names.of(*key).is_some();
-            let existing = if is_named { Existing::Replace } else { Existing::Keep };
-            let (name, taken) = (self.name(*key), self.engine.taken_by(object.len() as u64));
-            Parcel { key: *key, name, object, taken, existing, number: self.written, expires_s }
-        };
-        let parcels: Vec<Parcel> = keys.iter().map(parcel).collect();
-        let bytes: u64 = parcels.iter().map(|parcel| parcel.taken).sum();
-        let storing = self.flow.storing.get(adapter).copied().unwrap_or(0);
-        if storing > 0 && storing + bytes > self.flow.storing_most {
-            self.engine.drop_copy(adapter, keys);
-            let tier = adapter as u8 + 1;
-            let fates = vec![Fate::NoMemory; keys.len()];
-            self.tell(None, || StorageCall::StoreCompleted { tier, keys: keys.into() }, Some(&fates));
-            return;
-        }
-        let count = parcels.len() as u64;
-        if self.send(adapter, Errand::Store(parcels)) {
-            self.flow.storing[adapter] += bytes;
-            self.flow.stores += count;
-        }
-    }
-
-    fn send(&mut self, adapter: usize, errand: Errand) -> bool {
+    pub(super) fn send(&mut self, adapter: usize, errand: Errand) -> bool {
         let is_sent = self.errands.get(adapter).is_some_and(|queue| queue.send(errand).is_ok());
         self.under_way += u64::from(is_sent);
         is_sent

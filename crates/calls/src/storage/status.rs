@@ -20,6 +20,8 @@ pub struct Status {
     pub stores_in_flight: u64,
     /// Those bytes.
     pub storing_bytes: u64,
+    /// Objects that are to be copied to each tier behind once less is on its way there.
+    pub late: Vec<u64>,
     /// Prefetches that load from tiers behind.
     pub loads_in_flight: u64,
     /// Their bytes.
@@ -75,6 +77,7 @@ impl Storage {
             staged_bytes: state.engine.unnamed(),
             stores_in_flight: state.flow.stores,
             storing_bytes: state.flow.storing.iter().sum(),
+            late: state.engine.late_counts(),
             loads_in_flight: state.flow.loads,
             loading_bytes: state.flow.loading,
             refused_loads: state.flow.refused_loads,

@@ -84,8 +84,8 @@ fn behind(status: &Status, rows: &mut Vec<Row>) {
             status.refused_loads,
         ),
     ]);
-    let tiers = status.tiers.iter().skip(1).zip(&background.adapters).enumerate();
-    for (number, (tier, counts)) in tiers {
+    let tiers = status.tiers.iter().skip(1).zip(&background.adapters).zip(&status.late).enumerate();
+    for (number, ((tier, counts), &late)) in tiers {
         let of = |row: Row| row.label("l2_name", format!("l2.{number}"));
         let counter = |name: &'static str, help: &'static str, count| of(Row::counter(name, help, count));
         let gauge =
@@ -98,7 +98,9 @@ fn behind(status: &Status, rows: &mut Vec<Row>) {
             counter("l2_stores_completed", "Objects copied to it", counts.copied),
             counter("l2_loads", "Objects loaded from it", counts.loaded),
             counter("l2_dropped", "Objects that found no room in it", counts.dropped),
-            counter("l2_skipped", "Objects not copied because too much was on its way", counts.skipped),
+            counter("l2_postponed", "Copies put off because too much was on its way", counts.postponed),
+            counter("l2_skipped", "Objects that left memory before they were copied", counts.skipped),
+            gauge("l2_waiting", "Objects in memory that are still to be copied", late),
             counter("l2_device_failures", "Objects it failed to write or read", counts.failed),
         ]);
         if let Some(capacity) = tier.capacity_bytes {
