@@ -150,11 +150,6 @@ impl Engine {
         self.adapters.iter().find(|adapter| adapter.has(key)).map(|adapter| adapter.bytes_of(key))
     }
 
-    /// What an object of so many bytes takes of memory, if that could ever have room for it.
-    pub fn room_of(&self, bytes: u64) -> Option<u64> {
-        Some(self.l1.aligned(bytes)).filter(|taken| self.l1.could_hold(*taken))
-    }
-
     /// What an object of so many bytes takes of memory.
     pub fn taken_by(&self, bytes: u64) -> u64 {
         self.l1.aligned(bytes)
@@ -165,9 +160,14 @@ impl Engine {
         self.l1.has_room(taken)
     }
 
-    /// Whether no more is used of memory than there is.
-    pub fn fits(&self) -> bool {
-        self.l1.has_room(0)
+    /// How much more fits into memory.
+    pub fn free(&self) -> u64 {
+        self.l1.free()
+    }
+
+    /// What could leave memory: objects with which nothing is going on.
+    pub fn could_free(&self) -> u64 {
+        self.l1.idle()
     }
 
     /// Whether notes are kept that were not taken.
@@ -260,6 +260,14 @@ impl Engine {
         }
     }
 
+    /// How many objects its loop takes out at a time, whether it has reason to or not.
+    pub fn share(&self, tier: usize) -> u64 {
+        match tier.checked_sub(1) {
+            None => self.l1.share(),
+            Some(adapter) => self.adapters[adapter].share(),
+        }
+    }
+
     fn take_out(&mut self, tier: usize, most: u64) -> u64 {
         let when = (self.now, &mut self.notes);
         let left = match tier.checked_sub(1) {
@@ -277,12 +285,12 @@ impl Engine {
         }
     }
 
-    /// Lets objects leave memory until no more is used than there is; how many left. They leave as in a pass
+    /// Lets up to `most` objects leave memory until `bytes` more fit; how many left. They leave as in a pass
     /// of its loop that was to take so many.
-    pub fn make_fit(&mut self) -> u64 {
+    pub fn make_free(&mut self, bytes: u64, most: u64) -> u64 {
         let Some(capacity) = self.plan.l1.capacity_bytes else { return 0 };
         let when = (self.now, &mut self.notes);
-        let left = self.l1.take_out(u64::MAX, |used| used > capacity, when);
+        let left = self.l1.take_out(most, |used| used.saturating_add(bytes) > capacity, when);
         self.count_left();
         if left > 0 {
             self.count_pass(0, Some(left));

@@ -6,12 +6,12 @@
 
 use wavetank_model::{Fate, KeyId, Nanos};
 
-use super::{L1, is_idle, leave, place};
+use super::{L1, is_idle, leave};
 use crate::busy::BusyTable;
 use crate::engine::Engine;
 use crate::label::Labels;
 use crate::note::Notes;
-use crate::record::Record;
+use crate::record::{Record, Records};
 
 impl L1 {
     /// Tenants that would be above their quota give up what is theirs; whether that is enough.
@@ -69,7 +69,7 @@ impl L1 {
     /// Whether an object of so many bytes could be written under `key` once what is there is gone. Nothing
     /// changes.
     fn could_replace(&mut self, (key, bytes): (KeyId, u64), now: Nanos, labels: &Labels) -> bool {
-        let (taken, there) = (self.aligned(bytes), self.objects[place(key)].resident().unwrap_or(0));
+        let (taken, there) = (self.aligned(bytes), self.objects[key].resident().unwrap_or(0));
         let after = self.used - there + taken;
         if self.plan.capacity_bytes.is_some_and(|capacity| after > capacity) {
             return false;
@@ -83,7 +83,7 @@ impl L1 {
         let mut is_enough = |slot: u32| {
             if slot != key.0 {
                 let is_idle = is_idle(objects, busy, slot, now);
-                let idle = objects[slot as usize].resident().filter(|_| is_idle).unwrap_or(0);
+                let idle = objects[KeyId(slot)].resident().filter(|_| is_idle).unwrap_or(0);
                 freed += idle + copied_only(objects, busy, slot, now);
             }
             freed >= excess
@@ -119,8 +119,8 @@ impl Engine {
 }
 
 /// What an object takes that is there and has to stay for its copies alone.
-fn copied_only(objects: &[Record], busy: &BusyTable, slot: u32, now: Nanos) -> u64 {
-    let object = objects[slot as usize];
+fn copied_only(objects: &Records, busy: &BusyTable, slot: u32, now: Nanos) -> u64 {
+    let object = objects[KeyId(slot)];
     let is_copied = || busy.of(KeyId(slot)).is_some_and(|busy| busy.keeps_for_copies_only(now));
     object.resident().filter(|_| object.has(Record::BUSY) && is_copied()).unwrap_or(0)
 }

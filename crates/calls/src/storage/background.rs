@@ -322,7 +322,7 @@ pub(super) fn evict(shared: &Shared, tier: usize, sleep: Duration) {
                 std::thread::sleep(PAUSE);
             }
         }
-        let mut asked = shared.lock().engine.asked(tier).unwrap_or(0);
+        let mut asked = asked(shared, tier);
         while asked > 0 {
             let left = pass(shared, tier, asked.min(STEP));
             asked = if left < asked.min(STEP) { 0 } else { asked - left };
@@ -330,6 +330,13 @@ pub(super) fn evict(shared: &Shared, tier: usize, sleep: Duration) {
             std::thread::sleep(if asked > 0 { PAUSE } else { Duration::ZERO });
         }
     }
+}
+
+/// How many objects are to leave a tier.
+fn asked(shared: &Shared, tier: usize) -> u64 {
+    let state = shared.lock();
+    let share = || (tier > 0 && state.has_many_names()).then(|| state.engine.share(tier));
+    state.engine.asked(tier).or_else(share).unwrap_or(0)
 }
 
 /// Lets up to `most` objects leave a tier, if it still has reason to; how many.

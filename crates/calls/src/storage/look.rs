@@ -180,26 +180,37 @@ impl State {
             asked.skip_l2 = true;
             return self.begin_now(asked);
         }
-        let coming = behind.iter().filter_map(|key| self.engine.room_of(self.bytes_of(*key))).sum::<u64>();
-        if self.engine.has_room(coming) {
+        let coming = behind.iter().map(|key| self.engine.taken_by(self.bytes_of(*key))).sum::<u64>();
+        // A row gets all of its room or nothing: nothing leaves for one that cannot have it.
+        let is_vain = asked.rows.len() == 1 && coming > self.available();
+        if is_vain || self.engine.has_room(coming) {
             return self.begin_now(asked);
         }
         let all = Prefetch { policy: FetchPolicy::Full, skip_l2: true, ..asked.clone() };
-        let held = self.begin_now(all);
+        let held = self.decide(all);
         let is_held = |(_, fate): &(KeyId, &Fate)| **fate == Fate::FirstTier;
         let cells = held.asked.rows.iter().flat_map(|row| &row.keys).copied().zip(&held.fates);
         let cells = cells.filter(is_held).filter_map(|(key, _)| Some((key, Arc::clone(self.resident(key)?))));
         let cells: Vec<(KeyId, Arc<Object>)> = cells.collect();
-        self.engine.set_unnamed(self.engine.unnamed() + coming);
-        self.make_fit();
-        self.take_unnamed(coming);
+        self.make_free(coming, u64::MAX);
         self.follow(&mut Incoming::default());
         let begun = self.begin_now(asked);
         self.give_back(cells.iter());
         begun
     }
 
-    pub(super) fn begin_now(&mut self, mut asked: Prefetch) -> Begun {
+    /// Decides a lookup as things are. Names that had a number only to be told have none any more.
+    pub(super) fn begin_now(&mut self, asked: Prefetch) -> Begun {
+        let begun = self.decide(asked);
+        if self.is_told() {
+            for row in &begun.asked.rows {
+                row.keys.iter().for_each(|key| self.free_if_unknown(*key));
+            }
+        }
+        begun
+    }
+
+    fn decide(&mut self, mut asked: Prefetch) -> Begun {
         let mut fates = Vec::new();
         let fetching = self.engine.begin_prefetch(&asked, &mut fates);
         let wanted = self.wanted(&asked, &fetching);
@@ -208,11 +219,6 @@ impl State {
         asked.handle = (!wanted.is_empty()).then_some(handle);
         let call = || StorageCall::SubmitPrefetch(Box::new(asked.clone()));
         self.tell(Some(thread_number()), call, Some(&fates));
-        if self.is_told() {
-            for row in &asked.rows {
-                row.keys.iter().for_each(|key| self.free_if_unknown(*key));
-            }
-        }
         if !wanted.is_empty() {
             return Begun { asked, fates, load: Some(Loading { handle, fetching, wanted }) };
         }

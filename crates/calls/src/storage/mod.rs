@@ -237,9 +237,11 @@ impl Storage {
         fates
     }
 
-    /// Bytes in memory, and in each tier behind it.
+    /// Bytes of objects in memory, and in each tier behind it.
     pub fn used(&self) -> (u64, Vec<u64>) {
-        self.shared.lock().engine.used()
+        let state = self.shared.lock();
+        let (l1, behind) = state.engine.used();
+        (l1 - state.names.bytes(), behind)
     }
 
     /// What happened besides calls so far.

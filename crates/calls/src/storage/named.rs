@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use wavetank_model::{Fate, FetchPolicy, KeyId};
 
 use super::Storage;
-use super::background::called;
+use super::background::{PAUSE, STEP, called};
 use super::look::{Begun, held};
 use super::state::{Ending, Incoming, Shared};
 use crate::bytes::Object;
@@ -132,10 +132,10 @@ impl Drop for Held {
 pub type Then<T> = Box<dyn FnOnce(T) + Send>;
 
 impl Storage {
-    /// Room for an object of `bytes`; others leave memory for it where they have to. None where that does not
-    /// help: everything is held, or it is larger than memory.
+    /// Room for an object of `bytes`; others leave memory for it where they have to, a few at a time. None
+    /// where that would not help: too much is held or being copied, or it is larger than memory.
     pub fn room(&self, bytes: u64) -> Option<Blank> {
-        let taken = self.shared.lock().make_room(bytes)?;
+        let taken = self.shared.make_room(bytes)?;
         let object = Some(self.shared.pool.object(bytes as usize));
         Some(Blank { object, taken, shared: Arc::downgrade(&self.shared) })
     }
@@ -238,14 +238,14 @@ impl Storage {
         was_there
     }
 
-    /// Removes every object from everywhere.
+    /// Removes every object that is there from everywhere, a few at a time. What others write meanwhile may be
+    /// removed too, or stay.
     pub fn clear(&self) {
-        let mut state = self.shared.lock();
-        let keys: Vec<KeyId> = state.names.keys().collect();
-        for key in keys {
-            state.remove(key);
+        let mut first = 0;
+        while self.shared.lock().remove_some(first) {
+            first += STEP as u32;
+            std::thread::sleep(PAUSE);
         }
-        state.follow(&mut Incoming::default());
     }
 
     /// Objects there are, wherever they are.

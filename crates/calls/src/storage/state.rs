@@ -10,6 +10,7 @@ use std::time::Instant;
 use wavetank_model::{Fate, KeyId, Nanos, Prefetch, Recorded, StorageCall};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::background::{PAUSE, STEP};
 use super::deadlines::Deadlines;
 use super::journal::{Called, Journal, thread_number};
 use super::names::Names;
@@ -63,6 +64,8 @@ pub(super) struct State {
     /// Errands and loads that have not ended.
     pub(super) under_way: u64,
     pub(super) flow: Flow,
+    /// Room in memory that is being made for objects that are to be written.
+    pub(super) promised: u64,
     /// Deletions under way of each key: its number is not given to another name meanwhile.
     deletions: HashMap<KeyId, u32>,
     /// Objects that were written so far: of two of one name the later has the higher number, in every tier.
@@ -179,6 +182,7 @@ impl State {
             loads: None,
             under_way: 0,
             flow: Flow::default(),
+            promised: 0,
             deletions: HashMap::new(),
             written: 0,
             journal,
@@ -202,9 +206,10 @@ impl State {
         self.residents.get(key.0 as usize)?.as_ref()
     }
 
-    /// A number for `name`, which has none.
+    /// A number for `name`, which has none. The name takes room in memory as long as it has one.
     pub(super) fn number(&mut self, name: &[u8]) -> KeyId {
         let key = self.names.give(name);
+        self.engine.set_unnamed(self.engine.unnamed() + name.len() as u64);
         self.know([key].into_iter());
         let tenant = self.tenants.named(name);
         // 0 is nobody.
@@ -274,6 +279,13 @@ impl State {
         is_sent
     }
 
+    /// Whether names take so much of memory that tiers behind have to let objects go: only then do they get
+    /// less. What is being deleted there has to be over first.
+    pub(super) fn has_many_names(&self) -> bool {
+        let is_many = |capacity: u64| self.names.bytes() > capacity / 2;
+        self.deletions.is_empty() && self.engine.capacity().is_some_and(is_many)
+    }
+
     /// A deletion in a tier behind has ended.
     pub(super) fn deleted(&mut self, key: KeyId) {
         if let Some(left) = self.deletions.get_mut(&key) {
@@ -301,7 +313,8 @@ impl State {
     }
 
     pub(super) fn free_number(&mut self, key: KeyId) {
-        if self.names.free(key).is_some() {
+        if let Some(name) = self.names.free(key) {
+            self.take_unnamed(name.len() as u64);
             self.deadlines.remove(key);
             self.tenants.forget(self.engine.tenant_of(key));
         }
@@ -317,14 +330,17 @@ impl State {
         was_there
     }
 
-    /// Lets objects leave memory until no more is used than there is.
-    pub(super) fn make_fit(&mut self) {
-        let left = self.engine.make_fit();
-        if left > 0 {
-            let evicted = u32::try_from(left).unwrap_or(u32::MAX);
-            let call = || StorageCall::EvictionPass { tier: 0, evicted, most: Some(evicted) };
-            self.tell(None, call, None);
+    /// Removes what the names with the numbers from `first` on stand for, a step of them; whether there are
+    /// more.
+    pub(super) fn remove_some(&mut self, first: u32) -> bool {
+        let last = first.saturating_add(STEP as u32);
+        for key in (first..last).map(KeyId) {
+            if self.names.of(key).is_some() {
+                self.remove(key);
+            }
         }
+        self.follow(&mut Incoming::default());
+        (last as usize) < self.names.numbers()
     }
 
     /// Writes down what happened, if someone does.
@@ -378,6 +394,18 @@ impl Shared {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.engine.advance(Nanos(self.begun.elapsed().as_nanos() as u64));
         Locked(Some(state))
+    }
+
+    /// Takes room for an object of `bytes` that has no name yet; how much. Others get the lock in between.
+    pub(super) fn make_room(&self, bytes: u64) -> Option<u64> {
+        let mut state = self.lock();
+        let mut demand = state.demand(bytes)?;
+        while !state.supply(&mut demand)? {
+            drop(state);
+            std::thread::sleep(PAUSE);
+            state = self.lock();
+        }
+        Some(demand.taken)
     }
 
     /// The state, to wait with.

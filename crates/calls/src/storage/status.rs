@@ -10,6 +10,8 @@ use crate::background::Background;
 pub struct Status {
     /// Names in use.
     pub names: u64,
+    /// What they take of memory, besides objects.
+    pub names_bytes: u64,
     /// Those of them that are there for a time only.
     pub expiring: u64,
     /// Memory, then every tier behind it.
@@ -60,8 +62,9 @@ impl Storage {
     pub fn status(&self) -> Status {
         let state = self.shared.lock();
         let ((l1, behind), (l1_bytes, behind_bytes)) = (state.engine.counts(), state.engine.used());
-        let capacity_bytes = state.engine.capacity();
-        let memory = TierStatus { entries: l1, bytes: l1_bytes, capacity_bytes, ..TierStatus::default() };
+        let (capacity_bytes, names_bytes) = (state.engine.capacity(), state.names.bytes());
+        let bytes = l1_bytes - names_bytes;
+        let memory = TierStatus { entries: l1, bytes, capacity_bytes, ..TierStatus::default() };
         let tier = |adapter: usize| TierStatus {
             entries: behind[adapter],
             bytes: behind_bytes[adapter],
@@ -72,9 +75,10 @@ impl Storage {
         let tiers = [memory].into_iter().chain(tiers).collect();
         let status = Status {
             names: state.names.len() as u64,
+            names_bytes,
             expiring: state.deadlines.len() as u64,
             tiers,
-            staged_bytes: state.engine.unnamed(),
+            staged_bytes: state.engine.unnamed() - names_bytes,
             stores_in_flight: state.flow.stores,
             storing_bytes: state.flow.storing.iter().sum(),
             late: state.engine.late_counts(),

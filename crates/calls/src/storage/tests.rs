@@ -23,8 +23,16 @@ pub(crate) const LAYOUT_BYTES: [u64; 2] = [4096, 6000];
 const CALLERS: u64 = 4;
 const MS: u64 = 1_000_000;
 
+/// What was told.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Recorded>>);
+pub(crate) struct Kept(Mutex<Vec<Recorded>>);
+
+impl Kept {
+    /// All of it; then there is none.
+    pub(crate) fn take(&self) -> Vec<Recorded> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
 
 impl Journal for Kept {
     fn record(&self, recorded: Recorded, _: Called<'_>) {
@@ -309,7 +317,7 @@ fn live(seed: u64, location: &Path) -> (Plan, Storage, Vec<Recorded>) {
         }
     });
     storage.end_threads().unwrap();
-    let calls = std::mem::take(&mut *kept.0.lock().unwrap());
+    let calls = kept.take();
     (plan, storage, calls)
 }
 

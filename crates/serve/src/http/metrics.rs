@@ -47,6 +47,7 @@ fn memory(status: &Status, rows: &mut Vec<Row>) {
         Row::gauge("entries", "Objects there are, wherever they are", status.names as f64),
         Row::gauge("l1_entries", "Objects in memory", l1.entries as f64),
         bytes("l1_used", "What objects in memory take", l1.bytes),
+        bytes("l1_names", "What names take of memory, besides objects", status.names_bytes),
         bytes("l1_staging", "What objects take that are being written", status.staged_bytes),
         Row::counter("l1_evictions", "Objects that left memory to make room", passes.evicted),
         Row::counter("eviction_rounds", "Looks that found memory full enough", passes.passes),

@@ -122,6 +122,7 @@ pub(super) fn status(desk: &Desk, history: usize) -> Value {
         },
         "tiers": tiers(desk, &storage),
         "entries": storage.names,
+        "names_bytes": storage.names_bytes,
         "lookups": {
             "objects": lookups,
             "l1_hits": l1,

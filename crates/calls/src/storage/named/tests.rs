@@ -12,10 +12,11 @@ use crate::storage::tests::{adapter, directory, eviction, memory};
 
 mod late;
 mod quotas;
+mod room;
 
-/// Memory for `objects` of 4 KiB, and what is behind it.
+/// Memory for `objects` of 4 KiB and their names, and what is behind it.
 pub(super) fn plan(objects: u64, adapters: Vec<AdapterPlan>) -> Plan {
-    memory(objects * 4096, adapters)
+    memory(objects * 4096 + 4095.max(8 * objects), adapters)
 }
 
 /// No loop looks by itself.
