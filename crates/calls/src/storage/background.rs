@@ -280,16 +280,19 @@ fn end(shared: &Arc<Shared>, load: Load, mut incoming: Incoming) {
     let call = || StorageCall::PrefetchCompleted { handle, keys: keys.into() };
     state.tell(None, call, Some(&came));
     state.follow(&mut incoming);
-    let cells = asked.rows.iter().flat_map(|row| &row.keys).copied();
+    let mut cells = asked.rows.iter().flat_map(|row| &row.keys).copied();
     match ending {
         Ending::Query => {
             state.prefetches.insert(handle, Some(fates));
             shared.end(&mut state, 1);
         }
         Ending::Fetch(then) => {
-            let object = state.give(cells.zip(fates).next());
+            let cell = cells.by_ref().zip(fates).next().expect("someone wants one object");
+            let (object, others) = state.fetched(handle, cell);
             ended(shared, state);
-            called(|| then(object));
+            for then in [then].into_iter().chain(others) {
+                called(|| then(object.clone()));
+            }
         }
         Ending::Look(then) => {
             let held = held(shared, &state, cells, fates);

@@ -175,7 +175,7 @@ impl State {
             return self.begin_now(asked);
         }
         let bytes: u64 = behind.iter().map(|key| self.bytes_of(*key)).sum();
-        if self.flow.loading > 0 && self.flow.loading + bytes > self.flow.loading_most {
+        if self.loads_too_much(bytes) {
             self.flow.refused_loads += behind.len() as u64;
             asked.skip_l2 = true;
             return self.begin_now(asked);
@@ -197,6 +197,21 @@ impl State {
         let begun = self.begin_now(asked);
         self.give_back(cells.iter());
         begun
+    }
+
+    fn loads_too_much(&self, bytes: u64) -> bool {
+        self.flow.loading > 0 && self.flow.loading + bytes > self.flow.loading_most
+    }
+
+    /// The length of an object that is behind memory, if it is about to come and memory has no room for it.
+    pub(super) fn needs_room(&self, name: &[u8]) -> Option<u64> {
+        let key = self.names.find(name)?;
+        if self.resident(key).is_some() || self.fetches.has(key) {
+            return None;
+        }
+        let bytes = self.engine.bytes_anywhere_behind(key)?;
+        let has_room = self.engine.has_room(self.engine.taken_by(bytes));
+        (!has_room && !self.loads_too_much(bytes)).then_some(bytes)
     }
 
     /// Decides a lookup as things are. Names that had a number only to be told have none any more.

@@ -154,16 +154,20 @@ impl Storage {
         self.shared.lock().get(name)
     }
 
-    /// Brings an object from behind memory. Where too much is under way already it is not brought.
+    /// Brings an object from behind memory, once for all who ask while it comes. Where too much is under way
+    /// already it is not brought.
     pub fn fetch(&self, name: &[u8], then: Then<Option<Arc<Object>>>) {
+        let room = self.room_to_fetch(name);
         let mut state = self.shared.lock();
-        match state.get(name) {
-            Got::Behind => {}
-            got => {
+        room.into_iter().for_each(|taken| state.take_unnamed(taken));
+        let key = match (state.get(name), state.names.find(name)) {
+            (Got::Behind, Some(key)) => key,
+            (got, _) => {
                 drop(state);
                 return called(|| then(got.here()));
             }
-        }
+        };
+        let Some(then) = state.fetches.join(key, then) else { return };
         let lookup = Lookup { rows: &[vec![name]], policy: FetchPolicy::Prefix, request: "" };
         let asked = state.grid(&lookup);
         let begun = state.begin(asked);
@@ -173,7 +177,15 @@ impl Storage {
             drop(state);
             return called(|| then(object));
         };
-        state.load(load.with(begun.asked, Ending::Fetch(then)));
+        let load = load.with(begun.asked, Ending::Fetch(then));
+        state.fetches.begin(key, load.handle);
+        state.load(load);
+    }
+
+    /// Takes room for an object that is behind memory, a few others leaving at a time; none if there is room.
+    fn room_to_fetch(&self, name: &[u8]) -> Option<u64> {
+        let bytes = self.shared.lock().needs_room(name)?;
+        self.shared.make_room(bytes)
     }
 
     /// How long an object is, wherever it is. It does not count as used.
@@ -250,7 +262,7 @@ impl Storage {
 
     /// Objects there are, wherever they are.
     pub fn len(&self) -> usize {
-        self.shared.lock().names.len()
+        self.shared.lock().presence.count()
     }
 
     /// Whether there are none.

@@ -174,6 +174,7 @@ impl State {
         self.deadlines.set(key, until_ms);
         let is_wanted = !self.deadlines.is_over(key) && self.engine.restore(adapter, key, *bytes);
         if is_wanted {
+            self.notice(key);
             let layout = LayoutId(u32::try_from(*bytes).unwrap_or(u32::MAX));
             let keys: Box<[KeyId]> = [key].into();
             self.tell(None, || StorageCall::Found { tier: adapter as u8 + 1, keys, layout }, None);

@@ -12,8 +12,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::background::{PAUSE, STEP};
 use super::deadlines::Deadlines;
+use super::fetches::Fetches;
 use super::journal::{Called, Journal, thread_number};
 use super::names::Names;
+use super::presence::Presence;
 use super::tenant::TenantBytes;
 use super::{Held, Then};
 use crate::bytes::{Depot, Object, Parcel, Pool, Wanted};
@@ -52,6 +54,8 @@ pub(super) struct State {
     pub(super) tenants: TenantBytes,
     /// Objects in memory, by key.
     residents: Vec<Option<Arc<Object>>>,
+    pub(super) presence: Presence,
+    pub(super) fetches: Fetches,
     /// Objects that are not wanted any more, until the lock is given back.
     trash: Trash,
     /// Prefetches whose outcome nobody has asked for; absent while they are under way.
@@ -175,6 +179,8 @@ impl State {
             deadlines: Deadlines::default(),
             tenants,
             residents: Vec::new(),
+            presence: Presence::default(),
+            fetches: Fetches::default(),
             trash: Trash::default(),
             prefetches: HashMap::new(),
             handles: 0,
@@ -197,6 +203,7 @@ impl State {
         let Some(most) = keys.map(|key| key.0 as usize + 1).max() else { return };
         if self.residents.len() < most {
             grow(&mut self.residents, most);
+            self.presence.grow(most);
             self.engine.know(most);
         }
     }
@@ -244,12 +251,14 @@ impl State {
                 let object = incoming.take(key);
                 self.tenants.enter(self.engine.tenant_of(key), object.len());
                 self.residents[key.0 as usize] = Some(object);
+                self.notice(key);
             }
             Happened::Freed(key) => {
                 let object = self.residents[key.0 as usize].take();
                 let bytes = object.as_ref().map_or(0, |object| object.len());
                 self.tenants.leave(self.engine.tenant_of(key), bytes);
                 self.trash.add(object);
+                self.notice(key);
                 self.idle.push(key);
             }
             Happened::Copying(adapter, keys) => self.copy(usize::from(adapter), &keys),
@@ -258,10 +267,15 @@ impl State {
                 if self.send(usize::from(adapter), errand) {
                     *self.deletions.entry(key).or_default() += 1;
                 }
+                self.notice(key);
                 self.idle.push(key);
             }
             Happened::Unstaged(key) | Happened::Unloaded(_, key) => self.idle.push(key),
-            Happened::Copied(_, keys) | Happened::Postponed(_, keys) => self.idle.extend(&keys),
+            Happened::Copied(_, keys) => {
+                keys.iter().for_each(|key| self.notice(*key));
+                self.idle.extend(&keys);
+            }
+            Happened::Postponed(_, keys) => self.idle.extend(&keys),
             Happened::Staged(_)
             | Happened::Loading(..)
             | Happened::Lost(..)
@@ -277,6 +291,11 @@ impl State {
         let is_sent = self.errands.get(adapter).is_some_and(|queue| queue.send(errand).is_ok());
         self.under_way += u64::from(is_sent);
         is_sent
+    }
+
+    /// Looks whether there is an object of `key`, for those that count.
+    pub(super) fn notice(&mut self, key: KeyId) {
+        self.presence.note(key, self.engine.is_there(key));
     }
 
     /// Whether names take so much of memory that tiers behind have to let objects go: only then do they get
@@ -323,6 +342,7 @@ impl State {
     /// Takes an object out of every tier, and says so; whether there was one.
     pub(super) fn remove(&mut self, key: KeyId) -> bool {
         let was_there = self.engine.force_out(key);
+        self.fetches.outdate(key);
         if was_there {
             let keys = || [key].into();
             self.tell(Some(thread_number()), || StorageCall::Removed { keys: keys() }, None);

@@ -8,7 +8,9 @@ use crate::background::Background;
 /// How a storage layer is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// Names in use.
+    /// Objects there are, in whatever tier.
+    pub objects: u64,
+    /// Names in use: of objects, and of what is on its way or being deleted.
     pub names: u64,
     /// What they take of memory, besides objects.
     pub names_bytes: u64,
@@ -74,6 +76,7 @@ impl Storage {
         let tiers = (0..behind.len()).map(tier);
         let tiers = [memory].into_iter().chain(tiers).collect();
         let status = Status {
+            objects: state.presence.count() as u64,
             names: state.names.len() as u64,
             names_bytes,
             expiring: state.deadlines.len() as u64,

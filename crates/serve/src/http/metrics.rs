@@ -44,7 +44,7 @@ fn memory(status: &Status, rows: &mut Vec<Row>) {
     };
     let passes = status.background.l1;
     rows.extend([
-        Row::gauge("entries", "Objects there are, wherever they are", status.names as f64),
+        Row::gauge("entries", "Objects there are, wherever they are", status.objects as f64),
         Row::gauge("l1_entries", "Objects in memory", l1.entries as f64),
         bytes("l1_used", "What objects in memory take", l1.bytes),
         bytes("l1_names", "What names take of memory, besides objects", status.names_bytes),
@@ -54,7 +54,8 @@ fn memory(status: &Status, rows: &mut Vec<Row>) {
     ]);
     if let Some(capacity) = l1.capacity_bytes.filter(|capacity| *capacity > 0) {
         rows.push(bytes("l1_capacity", "What memory may hold", capacity));
-        rows.push(Row::gauge("l1_usage_ratio", "Of it, in use", l1.bytes as f64 / capacity as f64));
+        let used = l1.bytes + status.names_bytes;
+        rows.push(Row::gauge("l1_usage_ratio", "Of it, in use", used as f64 / capacity as f64));
     }
 }
 

@@ -121,7 +121,7 @@ pub(super) fn status(desk: &Desk, history: usize) -> Value {
             "problem": desk.health.problem(),
         },
         "tiers": tiers(desk, &storage),
-        "entries": storage.names,
+        "entries": storage.objects,
         "names_bytes": storage.names_bytes,
         "lookups": {
             "objects": lookups,

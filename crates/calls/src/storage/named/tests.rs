@@ -471,3 +471,78 @@ fn a_copy_that_is_put_off_is_the_last_one() {
     empty_memory(&storage);
     assert_eq!((read(&storage, b"a").unwrap(), storage.used().1[0]), (vec![2; 4096], 4096));
 }
+
+/// Broken by: names that count as objects though there is none of them any more, or objects behind memory that
+/// do not count.
+#[test]
+fn what_is_nowhere_does_not_count() {
+    let slow = AdapterPlan { bytes_per_second: Some(200_000.0), ..adapter(Medium::Mock, 100) };
+    let storage = Storage::open(&plan(16, vec![slow]), &options(), None).unwrap();
+    put(&storage, b"a", &[1; 4096]);
+    put(&storage, b"b", &[1; 4096]);
+    assert!(storage.remove(b"a"));
+    // Its copy is still under way.
+    let status = storage.status();
+    assert_eq!((storage.len(), status.objects, status.names), (1, 1, 2));
+    assert_eq!((empty_memory(&storage), storage.len()), (1, 1), "it is behind");
+    assert_eq!(storage.status().names, 1);
+    put(&storage, b"b", b"again");
+    assert!(storage.len() == 1 && storage.remove(b"b") && storage.is_empty());
+}
+
+/// Broken by: all objects that are removed under one lock.
+#[test]
+fn all_is_removed_in_steps() {
+    let storage = Storage::open(&plan(1000, Vec::new()), &options(), None).unwrap();
+    (0..1000u32).for_each(|number| put(&storage, &number.to_le_bytes(), b"x"));
+    let steps = storage.shared.lock().written;
+    storage.clear();
+    assert_eq!((storage.len(), storage.used().0), (0, 0));
+    assert_eq!(storage.shared.lock().written - steps, 4, "so often was the lock taken for it");
+}
+
+/// Broken by: a load for each of those who ask for one object, and by a load of what was removed since that
+/// someone waits for who asks for what is there now.
+#[test]
+fn what_is_on_its_way_is_not_loaded_again() {
+    let slow = AdapterPlan { bytes_per_second: Some(200_000.0), ..adapter(Medium::Mock, 100) };
+    let kept = Arc::new(crate::storage::tests::Kept::default());
+    let plan = plan(16, vec![slow]);
+    let storage = Storage::open(&plan, &options(), Some(Arc::clone(&kept) as _)).unwrap();
+    put(&storage, b"a", &[1; 4096]);
+    empty_memory(&storage);
+    let (sender, got) = channel();
+    let fetch = || {
+        let sender = sender.clone();
+        storage.fetch(b"a", Box::new(move |object| sender.send(object.map(|it| it[0])).unwrap()));
+    };
+    (0..3).for_each(|_| fetch());
+    assert_eq!(storage.status().loads_in_flight, 1);
+    assert!((0..3).all(|_| got.recv().unwrap() == Some(1)));
+    assert_eq!(storage.background().behind().loaded, 1);
+    let hits = kept
+        .take()
+        .iter()
+        .flat_map(|recorded| recorded.outcome.clone())
+        .flatten()
+        .filter(|fate| matches!(fate, Fate::FirstTier | Fate::LowerTier))
+        .count();
+    assert_eq!(hits, 3, "each of them is recorded");
+    // A load of what was removed brings nothing, and who asks for what was written since does not wait for it.
+    put(&storage, b"a", &[1; 40_000]);
+    empty_memory(&storage);
+    let copied = storage.background().behind().copied;
+    fetch();
+    put(&storage, b"a", &[2; 4]);
+    while storage.background().behind().copied == copied {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let mut state = storage.shared.lock();
+    state.engine.pass_up_to(0, Some(u32::MAX)).unwrap();
+    state.follow(&mut Incoming::default());
+    drop(state);
+    fetch();
+    let mut both = [got.recv().unwrap(), got.recv().unwrap()];
+    both.sort_unstable();
+    assert_eq!(both, [None, Some(2)]);
+}
