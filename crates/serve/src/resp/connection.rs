@@ -19,6 +19,7 @@ use super::parse::{Limits, Parser, Step};
 use super::reply::Reply;
 use super::session::{Access, Found, Session, Told, Wait};
 use super::shared::Desk;
+use super::turn::{Flow, Turn};
 
 /// Reads of one connection before others have their turn.
 const READS_PER_TURN: usize = 16;
@@ -35,30 +36,6 @@ enum Intake {
     Value(Blank, usize),
     /// Nowhere, so many.
     Skip(u64),
-}
-
-/// Why no further command is carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flow {
-    /// There is none.
-    Hungry,
-    /// The client takes no replies.
-    Full,
-    /// One waits for an object.
-    Waiting,
-    /// It was the last one.
-    Leaving,
-}
-
-/// What a connection does after its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// It waits until something happens.
-    Idle,
-    /// It has more to do.
-    Again,
-    /// It is gone.
-    Over,
 }
 
 /// A client.
@@ -168,6 +145,11 @@ impl Connection {
             }
         }
         Ok(Turn::Again)
+    }
+
+    /// Whether it is in the middle of a large value: one comes, or the client has not taken all of one.
+    pub(super) fn is_streaming(&self) -> bool {
+        !matches!(self.intake, Intake::Inbox) || !self.is_writable
     }
 
     /// Whether it has replies that can be sent.

@@ -15,6 +15,7 @@ mod reply;
 mod session;
 mod settings;
 mod shared;
+mod turn;
 
 pub use door::{Door, Status};
 pub use parse::{Arg, Fault, Limits, Parser, Step, Whose};

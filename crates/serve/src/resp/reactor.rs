@@ -11,10 +11,11 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
 use super::commands;
-use super::connection::{Connection, Turn};
+use super::connection::Connection;
 use super::mailbox::{Letter, Mailbox, Ticket};
 use super::session::Session;
 use super::shared::Desk;
+use super::turn::Turn;
 
 /// Somebody else has something to say.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -42,6 +43,8 @@ pub(super) struct Reactor {
     /// Those that have more to do, and those that have replies to send.
     again: Vec<usize>,
     mail: Vec<usize>,
+    /// Whether any of them is in the middle of a large value.
+    is_streaming: bool,
     looked: Instant,
     retry: Option<Instant>,
     /// No more connections are taken; after that none is served.
@@ -70,6 +73,7 @@ impl Reactor {
             vacant: Vec::new(),
             again: Vec::new(),
             mail: Vec::new(),
+            is_streaming: false,
             retry: None,
             deadline: None,
         })
@@ -83,6 +87,7 @@ impl Reactor {
             self.desk.mailbox.take(&mut letters);
             let timeout = if letters.is_empty() { self.timeout() } else { Some(Duration::ZERO) };
             self.wait(&mut events, timeout);
+            self.is_streaming = false;
             self.desk.now = Instant::now();
             for event in &events {
                 match event.token() {
@@ -110,9 +115,9 @@ impl Reactor {
     }
 
     /// Waits until something happens. Right after something did, more is about to: who asks next need not
-    /// wake this thread if it has not gone to sleep.
+    /// wake this thread if it has not gone to sleep. Large values come in larger pieces to one who sleeps.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) {
-        let glances = if events.is_empty() { 0 } else { GLANCES };
+        let glances = if events.is_empty() || self.is_streaming { 0 } else { GLANCES };
         for timeout in std::iter::repeat_n(Some(Duration::ZERO), glances).chain([timeout]) {
             if self.poll.poll(events, timeout).is_err() {
                 // It fails only when interrupted: nothing happened then.
@@ -135,6 +140,7 @@ impl Reactor {
     fn turn(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
         let turn = connection.turn(&mut self.desk);
+        self.is_streaming |= connection.is_streaming();
         if connection.has_mail() {
             self.mail.push(slot);
         }
@@ -150,7 +156,9 @@ impl Reactor {
     fn send(&mut self) {
         while let Some(slot) = self.mail.pop() {
             let Some(connection) = self.connections[slot].as_mut() else { continue };
-            if connection.has_mail() && connection.send(&mut self.desk) == Turn::Over {
+            let is_over = connection.has_mail() && connection.send(&mut self.desk) == Turn::Over;
+            self.is_streaming |= connection.is_streaming();
+            if is_over {
                 self.close(slot);
             }
         }
@@ -300,6 +308,6 @@ impl Reactor {
             .into_iter()
             .flatten()
             .min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        Some(next.saturating_duration_since(self.desk.now))
     }
 }
