@@ -186,17 +186,40 @@ impl State {
         if is_vain || self.engine.has_room(coming) {
             return self.begin_now(asked);
         }
-        let all = Prefetch { policy: FetchPolicy::Full, skip_l2: true, ..asked.clone() };
-        let held = self.decide(all);
-        let is_held = |(_, fate): &(KeyId, &Fate)| **fate == Fate::FirstTier;
-        let cells = held.asked.rows.iter().flat_map(|row| &row.keys).copied().zip(&held.fates);
-        let cells = cells.filter(is_held).filter_map(|(key, _)| Some((key, Arc::clone(self.resident(key)?))));
-        let cells: Vec<(KeyId, Arc<Object>)> = cells.collect();
+        let held = self.hold_found(asked.clone());
         self.make_free(coming, u64::MAX);
         self.follow(&mut Incoming::default());
         let begun = self.begin_now(asked);
-        self.give_back(cells.iter());
+        self.give_back(held.iter());
         begun
+    }
+
+    /// Holds what a lookup finds in memory.
+    fn hold_found(&mut self, asked: Prefetch) -> Vec<(KeyId, Arc<Object>)> {
+        let found = self.decide(Prefetch { policy: FetchPolicy::Full, skip_l2: true, ..asked });
+        let is_held = |(_, fate): &(KeyId, &Fate)| **fate == Fate::FirstTier;
+        let cells = found.asked.rows.iter().flat_map(|row| &row.keys).copied().zip(&found.fates);
+        let cells = cells.filter(is_held);
+        cells.filter_map(|(key, _)| Some((key, Arc::clone(self.resident(key)?)))).collect()
+    }
+
+    /// What a lookup has to bring, where memory has no room for it but could; what it finds in memory is held
+    /// then.
+    pub(super) fn hold_for(&mut self, lookup: &Lookup<'_>) -> Option<(u64, Vec<(KeyId, Arc<Object>)>)> {
+        if self.flow.storing.is_empty() {
+            return None;
+        }
+        let known = lookup.rows.iter().flatten().filter_map(|name| self.names.find(name));
+        let (here, away): (Vec<KeyId>, Vec<KeyId>) = known.partition(|key| self.resident(*key).is_some());
+        let lengths = away.iter().filter_map(|key| self.engine.bytes_anywhere_behind(*key));
+        let (bytes, coming) = lengths
+            .fold((0, 0), |(bytes, coming), length| (bytes + length, coming + self.engine.taken_by(length)));
+        if self.engine.has_room(coming) || self.loads_too_much(bytes) || coming > self.available() {
+            return None;
+        }
+        let held =
+            if here.is_empty() { Vec::new() } else { self.hold_found(Prefetch::of([row(here.into(), 0)])) };
+        Some((coming, held))
     }
 
     fn loads_too_much(&self, bytes: u64) -> bool {

@@ -221,7 +221,9 @@ impl Storage {
     /// Looks names up and holds what is found and of use; what is behind memory is brought. Answers at once
     /// with what was decided, and tells `then` what came of it.
     pub fn look(&self, lookup: &Lookup<'_>, then: Then<Held>) -> Vec<Fate> {
+        let (room, kept) = self.room_to_look(lookup);
         let mut state = self.shared.lock();
+        room.into_iter().for_each(|taken| state.take_unnamed(taken));
         let asked = state.grid(lookup);
         if asked.columns() == 0 {
             let held = Held { cells: Vec::new(), fates: Vec::new(), shared: Weak::new() };
@@ -230,6 +232,7 @@ impl Storage {
             return Vec::new();
         }
         let Begun { asked, fates, load } = state.begin(asked);
+        state.give_back(kept.iter());
         if let Some(load) = load {
             state.load(load.with(asked, Ending::Look(then)));
             return fates;
@@ -239,6 +242,14 @@ impl Storage {
         drop(state);
         called(|| then(held));
         fates
+    }
+
+    /// Takes room for what a lookup has to bring, a few others leaving at a time, and holds what it finds in
+    /// memory meanwhile.
+    fn room_to_look(&self, lookup: &Lookup<'_>) -> (Option<u64>, Vec<(KeyId, Arc<Object>)>) {
+        let needed = self.shared.lock().hold_for(lookup);
+        let Some((bytes, held)) = needed else { return (None, Vec::new()) };
+        (self.shared.make_room(bytes), held)
     }
 
     /// Removes an object from everywhere; whether it was there. Who reads it goes on reading.
