@@ -94,7 +94,7 @@ fn told(what: &str, (took, reads): (Duration, Vec<Duration>)) {
 }
 
 fn main() {
-    let options = StorageOptions { closing: Duration::from_millis(200), ..StorageOptions::default() };
+    let options = StorageOptions::default();
     let storage = Storage::open(&plan(4 * GIB, vec![tier(0)]), &options, None).unwrap();
     set(&storage, b"watched", 1);
     let small = |storage: &Storage, count: u32| {
@@ -109,6 +109,7 @@ fn main() {
     small(&storage, 262_000);
     told("room for 512 MiB among values of 4 KiB", watched(&storage, || drop(storage.room(GIB / 2))));
 
+    let options = StorageOptions { closing: Duration::from_millis(200), ..options };
     let storage = Storage::open(&plan(GIB, vec![tier(3_600_000)]), &options, None).unwrap();
     set(&storage, b"watched", 1);
     let result = watched(&storage, || small(&storage, 600_000));

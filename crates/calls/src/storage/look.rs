@@ -11,6 +11,9 @@ use super::state::{Ending, Incoming, Load, Shared, State};
 use crate::bytes::{Object, Wanted};
 use crate::prefetch::Fetching;
 
+/// Objects that a lookup found in memory, held while room is made for the others.
+pub(super) type Kept = Vec<(KeyId, Arc<Object>)>;
+
 /// A lookup that was decided. Without anything to load it is over.
 pub(super) struct Begun {
     pub(super) asked: Prefetch,
@@ -195,7 +198,7 @@ impl State {
     }
 
     /// Holds what a lookup finds in memory.
-    fn hold_found(&mut self, asked: Prefetch) -> Vec<(KeyId, Arc<Object>)> {
+    fn hold_found(&mut self, asked: Prefetch) -> Kept {
         let found = self.decide(Prefetch { policy: FetchPolicy::Full, skip_l2: true, ..asked });
         let is_held = |(_, fate): &(KeyId, &Fate)| **fate == Fate::FirstTier;
         let cells = found.asked.rows.iter().flat_map(|row| &row.keys).copied().zip(&found.fates);
@@ -205,7 +208,7 @@ impl State {
 
     /// What a lookup has to bring, where memory has no room for it but could; what it finds in memory is held
     /// then.
-    pub(super) fn hold_for(&mut self, lookup: &Lookup<'_>) -> Option<(u64, Vec<(KeyId, Arc<Object>)>)> {
+    pub(super) fn hold_for(&mut self, lookup: &Lookup<'_>) -> Option<(u64, Kept)> {
         if self.flow.storing.is_empty() {
             return None;
         }

@@ -9,7 +9,7 @@ use wavetank_model::{Fate, FetchPolicy, KeyId};
 
 use super::Storage;
 use super::background::{PAUSE, STEP, called};
-use super::look::{Begun, held};
+use super::look::{Begun, Kept, held};
 use super::state::{Ending, Incoming, Shared};
 use crate::bytes::Object;
 
@@ -246,7 +246,7 @@ impl Storage {
 
     /// Takes room for what a lookup has to bring, a few others leaving at a time, and holds what it finds in
     /// memory meanwhile.
-    fn room_to_look(&self, lookup: &Lookup<'_>) -> (Option<u64>, Vec<(KeyId, Arc<Object>)>) {
+    fn room_to_look(&self, lookup: &Lookup<'_>) -> (Option<u64>, Kept) {
         let needed = self.shared.lock().hold_for(lookup);
         let Some((bytes, held)) = needed else { return (None, Vec::new()) };
         (self.shared.make_room(bytes), held)
@@ -261,8 +261,8 @@ impl Storage {
         was_there
     }
 
-    /// Removes every object that is there from everywhere, a few at a time. What others write meanwhile may be
-    /// removed too, or stay.
+    /// Removes every object that is there from everywhere, a few at a time. What others write meanwhile may
+    /// be removed too, or stay.
     pub fn clear(&self) {
         let mut first = 0;
         while self.shared.lock().remove_some(first) {

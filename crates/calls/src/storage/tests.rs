@@ -340,7 +340,8 @@ fn lives(seed: u64, seen: &mut Seen) {
 /// from the journal alone.
 ///
 /// Broken by: a call that is told outside the lock or at another time than the engine's, background work that
-/// is not told (a copy that begins later too), a completion in another order, a decision that depends on bytes.
+/// is not told (a copy that begins later too), a completion in another order, a decision that depends on
+/// bytes.
 #[test]
 fn what_the_journal_says_happens_again() {
     let seeds = std::env::var("WAVETANK_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);

@@ -472,8 +472,8 @@ fn a_copy_that_is_put_off_is_the_last_one() {
     assert_eq!((read(&storage, b"a").unwrap(), storage.used().1[0]), (vec![2; 4096], 4096));
 }
 
-/// Broken by: names that count as objects though there is none of them any more, or objects behind memory that
-/// do not count.
+/// Broken by: names that count as objects though there is none of them any more, or objects behind memory
+/// that do not count.
 #[test]
 fn what_is_nowhere_does_not_count() {
     let slow = AdapterPlan { bytes_per_second: Some(200_000.0), ..adapter(Medium::Mock, 100) };
@@ -528,7 +528,7 @@ fn what_is_on_its_way_is_not_loaded_again() {
         .filter(|fate| matches!(fate, Fate::FirstTier | Fate::LowerTier))
         .count();
     assert_eq!(hits, 3, "each of them is recorded");
-    // A load of what was removed brings nothing, and who asks for what was written since does not wait for it.
+    // A load of what was removed brings nothing; who asks for what was written since does not wait for it.
     put(&storage, b"a", &[1; 40_000]);
     empty_memory(&storage);
     let copied = storage.background().behind().copied;

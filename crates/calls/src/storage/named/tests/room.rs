@@ -91,8 +91,8 @@ fn a_write_that_cannot_fit_evicts_nothing() {
     storage.close().unwrap_err();
 }
 
-/// Broken by: room that is made under one lock however many have to leave for it, and by a promise that is not
-/// kept or not forgotten.
+/// Broken by: room that is made under one lock however many have to leave for it, and by a promise that is
+/// not kept or not forgotten.
 #[test]
 fn room_for_a_large_object_is_made_in_steps() {
     let kept = Arc::new(Kept::default());
