@@ -299,10 +299,11 @@ impl State {
     }
 
     /// Whether names take so much of memory that tiers behind have to let objects go: only then do they get
-    /// less. What is being deleted there has to be over first.
+    /// less. Those of what is being deleted there are about to go.
     pub(super) fn has_many_names(&self) -> bool {
-        let is_many = |capacity: u64| self.names.bytes() > capacity / 2;
-        self.deletions.is_empty() && self.engine.capacity().is_some_and(is_many)
+        let each = self.names.bytes() / (self.names.len() as u64).max(1);
+        let stay = self.names.bytes().saturating_sub(self.deletions.len() as u64 * each);
+        self.engine.capacity().is_some_and(|capacity| stay > capacity / 2)
     }
 
     /// A deletion in a tier behind has ended.
