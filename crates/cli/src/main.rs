@@ -32,6 +32,8 @@ enum Verb {
     Bench(Box<cmd::bench::Flags>),
     /// Compare two reports, and fail where one got worse.
     Compare(cmd::compare::Flags),
+    /// Draw reports: one page that opens without a network, plots, and the points behind them.
+    Report(cmd::report::Flags),
     /// Serve KV entries to Redis clients and over HTTP, from memory and what is behind it.
     Serve(Box<cmd::serve::Flags>),
     /// Play recorded storage calls.
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Replay(flags) => cmd::replay::run(*flags),
         Verb::Bench(flags) => cmd::bench::run(*flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
+        Verb::Report(flags) => cmd::report::run(&flags),
         Verb::Serve(flags) => cmd::serve::run(*flags),
         Verb::Trace(flags) => cmd::trace::run(flags),
         Verb::Validate(flags) => cmd::validate::run(&flags),

@@ -98,6 +98,12 @@ impl Axis {
         Self { names, ..Self::linear(label, "") }
     }
 
+    /// What a place is called, where the axis has names.
+    pub fn name_of(&self, place: f64) -> Option<&str> {
+        let index = (place >= 0.0 && place.fract() == 0.0).then_some(place as usize)?;
+        self.names.get(index).map(String::as_str)
+    }
+
     /// Label and unit.
     pub fn caption(&self) -> String {
         if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }

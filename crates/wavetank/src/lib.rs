@@ -12,6 +12,7 @@ mod deployment;
 mod engine_args;
 mod json_arg;
 mod keys;
+mod pages;
 mod plan;
 mod pools;
 pub mod profile;
@@ -33,6 +34,7 @@ pub use bench::{
     Submission, Teller, Tokenizer, TrialCount, TrialsPlan, bench, bench_models, check_fio_job, check_package,
     choice, memory_table, merge, package_name, play_log, run_parameters, suite,
 };
+pub use pages::{Pictures, PlotFormat, check_kind, read_runs};
 pub use plan::{Plan, WorkloadPlan};
 pub use replay::{Keep, Observer, Replayed, Unwatched, Watch, replay};
 pub use replay_trace::ReplayTraceFiles;
@@ -46,4 +48,5 @@ pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as
 pub use wavetank_cache::{Promotion, WritePolicy};
 pub use wavetank_calls::{Expect, LoadPolicy, Mode as CallMode, StorePolicy};
 pub use wavetank_model::{Error, ErrorKind, Result};
+pub use wavetank_report::page::{Page, Run, page};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};

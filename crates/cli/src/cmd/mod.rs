@@ -3,10 +3,12 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod list;
+mod picture_flags;
 pub(crate) mod profile;
 mod recording_flags;
 pub(crate) mod replay;
 mod replay_flags;
+pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod trace;
 pub(crate) mod validate;

@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use wavetank::{
-    Error, Keep, Observer, Plan, ReplayArgs, ReplayTraceFiles, Replayed, Result, Watch, replay, replay_seeds,
-    timing_note,
+    Error, Keep, Observer, Plan, ReplayArgs, ReplayTraceFiles, Replayed, Result, Run, Watch, replay,
+    replay_seeds, timing_note,
 };
 use wavetank_model::{ServeEvent, Sink};
 use wavetank_report::render;
 
+use super::picture_flags::PictureFlags;
 use super::replay_flags::ReplayFlags;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::output;
@@ -40,6 +41,8 @@ pub(crate) struct Flags {
     /// per request (.gz and .zst compress).
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     perfetto: Option<PathBuf>,
+    #[command(flatten)]
+    pictures: PictureFlags,
     /// Run this many consecutive seeds in parallel and report the spread of every metric.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     #[arg(help_heading = "Plan")]
@@ -68,12 +71,13 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         ("--perfetto", flags.perfetto.as_deref()),
     ];
     let per_run: Vec<_> = per_run.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
-    let files: Vec<_> =
-        trace.into_iter().chain([("--report-json", report.as_path())]).chain(per_run.clone()).collect();
+    let files = trace.into_iter().chain([("--report-json", report.as_path())]).chain(per_run.clone());
+    let files: Vec<_> = files.chain(flags.pictures.files()).collect();
     output::keep_apart(&files)?;
     if let (Some(_), Some((flag, _))) = (flags.seeds, per_run.first()) {
         return Err(Error::usage(format!("cannot be combined with {flag}")).at("--seeds"));
     }
+    flags.pictures.check("replay")?;
     let stop = Interrupt::watch()?;
     let keep = Keep { records: flags.per_request_jsonl.is_some(), pictures: true };
     let replayed = match flags.seeds {
@@ -98,7 +102,14 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     if let (Some(path), Some(records)) = (flags.per_request_jsonl, replayed.records) {
         output::write(&path, |out| records.write(out))?;
     }
+    flags.pictures.write("wavetank replay", &[Run { name: load_name(&plan), report: replayed.report }])?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// What the load is called on a page.
+fn load_name(plan: &Plan) -> String {
+    let stem = plan.trace_path().and_then(Path::file_stem);
+    stem.map_or_else(|| "synthetic load".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// The files that trace viewers open, if any is wanted.

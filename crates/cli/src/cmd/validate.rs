@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use wavetank::{Error, Result};
+use wavetank::{Error, Result, Run};
 use wavetank_report::render;
 use wavetank_study::validate::Case;
 
+use super::picture_flags::PictureFlags;
 use crate::output;
 
 #[derive(Args)]
@@ -25,6 +26,8 @@ pub(crate) struct Flags {
     /// Where the report goes.
     #[arg(long, value_name = "FILE")]
     report_json: Option<PathBuf>,
+    #[command(flatten)]
+    pictures: PictureFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
@@ -39,6 +42,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
             .hint(format!("add {}, or leave the flag out", flags.run.join("measured.csv").display())));
     }
     keep_apart(flags, case.inputs())?;
+    flags.pictures.check("validate")?;
     let validated = case.replay()?;
     for warning in &validated.warnings {
         output::complain(&format!("warning: {warning}"));
@@ -50,6 +54,8 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         output::write(path, |out| validated.scatter(out))?;
     }
     output::say(&validated.table())?;
+    let name = flags.run.file_name().unwrap_or(flags.run.as_os_str()).to_string_lossy().into_owned();
+    flags.pictures.write("wavetank validate", &[Run { name, report: validated.report.clone() }])?;
     let failure = flags.tolerance.and_then(|percent| validated.failure(percent));
     if let Some(failure) = &failure {
         output::complain(&format!("failed: {failure}"));
@@ -62,5 +68,5 @@ fn keep_apart(flags: &Flags, inputs: &[PathBuf]) -> Result<()> {
     let inputs = inputs.iter().map(|path| ("the run", path.as_path()));
     let outputs = [("--scatter", flags.scatter.as_deref()), ("--report-json", flags.report_json.as_deref())];
     let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?)));
-    output::keep_apart(&inputs.chain(outputs).collect::<Vec<_>>())
+    output::keep_apart(&inputs.chain(outputs).chain(flags.pictures.files()).collect::<Vec<_>>())
 }

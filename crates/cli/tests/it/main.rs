@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bench;
+mod browser;
 mod clients;
 mod compare;
 mod flags;
@@ -15,6 +16,7 @@ mod profile;
 mod readme;
 mod replay_traces;
 mod report;
+mod report_page;
 mod sandbox;
 mod serve;
 mod serve_client;

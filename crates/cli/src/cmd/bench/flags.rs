@@ -9,6 +9,8 @@ use wavetank::{
 };
 use wavetank_report::storage::Profile;
 
+use crate::cmd::picture_flags::PictureFlags;
+
 /// Everything a plan is made from. Defaults are applied when the plan is made, so that a flag that was not
 /// typed can be told from one that was.
 #[derive(Args)]
@@ -325,6 +327,8 @@ pub(super) struct BenchOutputFlags {
     /// submitted; see `bench check`.
     #[arg(long, value_name = "DIR")]
     pub(super) mlperf: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) pictures: PictureFlags,
     /// Say nothing while it runs.
     #[arg(long)]
     quiet: bool,

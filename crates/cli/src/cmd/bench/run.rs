@@ -9,12 +9,13 @@ use serde_json::Value;
 use wavetank::suite::Hardware;
 use wavetank::{
     BenchArgs, BenchFiles, BenchObserver, BenchPlan, Benched, CallRecording, Error, Package, RecordedCalls,
-    Result, Results, bench, check_fio_job, package_name, run_parameters,
+    Result, Results, Run, bench, check_fio_job, package_name, run_parameters,
 };
 use wavetank_report::render;
 
 use super::block_layer;
 use super::flags::{BenchFlags, BenchOutputFlags};
+use crate::cmd::picture_flags::PictureFlags;
 use crate::cmd::recording_flags::RecordingFlags;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::live::Live;
@@ -63,6 +64,7 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
         .into_iter()
         .flatten()
         .try_for_each(|path| output::try_out(path))?;
+    files.pictures.check("bench")?;
     let package = out.mlperf.as_deref().map(|folder| package(&plan, folder)).transpose()?;
     limits::raise_open_files();
     let stop = Interrupt::leaving(left_behind(&plan))?;
@@ -85,6 +87,8 @@ pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
     if let Some(path) = &files.fio_job {
         write_fio_job(&benched, path)?;
     }
+    let run = Run { name: plan.model.name.clone(), report: benched.report.clone() };
+    files.pictures.write("wavetank bench", &[run])?;
     if let Some((package, system)) = package {
         let Benched { report, trial_reports: trials, .. } = &benched;
         let results = Results { plan: &plan, report, trials, systems: &[system] };
@@ -147,6 +151,7 @@ struct Files {
     fio_job: Option<PathBuf>,
     log: Option<PathBuf>,
     calls: Option<CallRecording>,
+    pictures: PictureFlags,
 }
 
 impl Files {
@@ -168,6 +173,7 @@ impl Files {
             table: out.xlsx_output.as_deref().map(own),
             fio_job: out.fio_job.as_deref().map(own),
             log: log.map(own),
+            pictures: out.pictures.clone().with_names(own),
             calls: calls.map(|calls| CallRecording { path: own(&calls.path), ..calls }),
         }
     }
@@ -185,6 +191,7 @@ impl Files {
         files.extend(self.table.as_deref().map(|path| ("--xlsx-output", path)));
         files.extend(self.fio_job.as_deref().map(|path| ("--fio-job", path)));
         files.extend(self.log.as_deref().map(|path| ("--io-trace-log", path)));
+        files.extend(self.pictures.files());
         if let Some(calls) = &self.calls {
             output::keep_parts_apart(calls, &files)?;
             files.push(("--trace-output", &calls.path));

@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use wavetank::suite::{Suite, SuiteArgs, SuiteObserver, SuitePlan, lasting, machine, outline};
-use wavetank::{Error, GpuTier, Package, Result, TrialCount, choice};
+use wavetank::{Error, GpuTier, Package, Result, TrialCount, choice, read_runs};
 use wavetank_report::render;
 use wavetank_report::suite::SuiteSummary;
 
 use super::run::LEFT_IN_CACHE;
+use crate::cmd::picture_flags::PictureFlags;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::suite_live::SuiteLive;
 use crate::{limits, output};
@@ -25,7 +26,7 @@ pub(super) struct SuiteFlags {
     #[command(flatten)]
     what: PlanFlags,
     /// Say what would run and for how long, and run nothing.
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long, conflicts_with_all = ["resume", "html", "plots", "timeseries"])]
     dry_run: bool,
     /// Where results go: a folder of its own [default: wavetank_suite_TIME].
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
@@ -37,6 +38,8 @@ pub(super) struct SuiteFlags {
     /// --workloads says otherwise; see `bench check`.
     #[arg(long, value_name = "DIR")]
     mlperf: Option<PathBuf>,
+    #[command(flatten)]
+    pictures: PictureFlags,
     /// Say nothing while it runs.
     #[arg(long)]
     quiet: bool,
@@ -143,7 +146,9 @@ impl From<PlanFlags> for SuiteArgs {
 }
 
 pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
-    let SuiteFlags { what, dry_run, output: folder, resume, mlperf, quiet } = flags;
+    let SuiteFlags { what, dry_run, output: folder, resume, mlperf, pictures, quiet } = flags;
+    output::keep_apart(&pictures.files())?;
+    pictures.check("suite")?;
     let mut typed: SuiteArgs = what.into();
     if typed.quick && mlperf.is_some() {
         return Err(quick_is_no_submission());
@@ -175,6 +180,7 @@ pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
     let stopped = play(&mut suite, quiet)?;
     let summary = suite.write_summary()?;
     output::say(&text(&suite, &summary))?;
+    draw(&suite, &pictures)?;
     if let Some(mut package) = package {
         let count = suite.package(&mut package)?;
         let plural = if count == 1 { "" } else { "s" };
@@ -182,6 +188,14 @@ pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
         output::say(&format!("Saved package of {count} submission{plural} to: {folder}\n"))?;
     }
     Ok(exit_code(&suite, &summary, stopped))
+}
+
+/// Pictures of the summary, as it was written.
+fn draw(suite: &Suite, pictures: &PictureFlags) -> Result<()> {
+    if pictures.files().is_empty() {
+        return Ok(());
+    }
+    pictures.write("wavetank bench suite", &read_runs(&[suite.folder().display().to_string()])?)
 }
 
 fn quick_is_no_submission() -> Error {
