@@ -12,6 +12,8 @@ mod deployment;
 mod engine_args;
 mod json_arg;
 mod keys;
+mod named_args;
+mod parallel;
 mod plan;
 mod pools;
 pub mod profile;
@@ -20,6 +22,7 @@ mod replay_trace;
 mod router_args;
 mod seeds;
 mod sglang_args;
+mod tapes;
 mod timing_arg;
 pub mod timing_note;
 mod trace;
@@ -33,10 +36,12 @@ pub use bench::{
     Submission, Teller, Tokenizer, TrialCount, TrialsPlan, bench, bench_models, check_fio_job, check_package,
     choice, memory_table, merge, package_name, play_log, run_parameters, suite,
 };
+pub use parallel::{in_parallel, processors};
 pub use plan::{Plan, WorkloadPlan};
-pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
+pub use replay::{Observer, Replayed, Unwatched, Watch, replay, replay_tape};
 pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;
+pub use tapes::{TapeKey, Tapes};
 pub use trace::{
     BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
     CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, LogInfo, Payload, StorageArgs,
