@@ -59,11 +59,16 @@ impl Tapes {
         if let Some(tape) = &*tape {
             return Ok(Arc::clone(tape));
         }
-        let read = Arc::new(source(plan, false)?.tape()?);
+        let read = Arc::new(Self::read(plan)?);
         *tape = Some(Arc::clone(&read));
         drop(tape);
         self.forget();
         Ok(read)
+    }
+
+    /// The same, read for this one plan and not kept.
+    pub fn read(plan: &Plan) -> Result<Tape> {
+        source(plan, false)?.tape()
     }
 
     fn slot(&self, key: TapeKey) -> Arc<Slot> {

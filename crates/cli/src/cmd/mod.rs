@@ -8,5 +8,6 @@ mod recording_flags;
 pub(crate) mod replay;
 mod replay_flags;
 pub(crate) mod serve;
+pub(crate) mod sweep;
 pub(crate) mod trace;
 pub(crate) mod validate;
