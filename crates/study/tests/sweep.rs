@@ -1,5 +1,5 @@
-//! Sweeps as a library: rows are what single replays report, whatever runs them and in how many pieces; searches
-//! find what trying everything finds.
+//! Sweeps as a library: rows are what single replays report, whatever runs them and in how many pieces;
+//! searches find what trying everything finds.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -302,6 +302,11 @@ fn the_best_of_many_survives_its_rungs() {
     );
     assert_eq!(found.rows.len(), 2, "those that ran all of it");
     assert_eq!(rows(&found), rows(&whole(&halving, 1)));
+    let priced =
+        text.replace("num_workers = 4", "num_workers = 4\ntiming = 'roofline:llama-3.1-8b,gpu=h100'");
+    let goal = "[search]\ngoal = 'best'\nminimize = 'cost_usd_per_million_tokens'\nrungs = 2\n[cost]\n";
+    let cheapest = whole(&spec(&format!("{priced}{goal}")), 2);
+    assert!(cheapest.search().unwrap()["answer"]["value"].as_f64().unwrap() > 0.0, "the GPU is the timing's");
 }
 
 /// Broken by: an error that comes after a run, names no place, or leaves the values of the point out.
@@ -374,6 +379,10 @@ fn a_wrong_spec_is_refused_before_anything_runs() {
             "s.toml:4: the smallest fleet that meets what?",
         ),
         ("[axes]\nnum_workers = [1]\n[search]\ngoal = 'best'\n", "s.toml:3: the best by what?"),
+        (
+            "[axes]\nseed = [1]\n[search]\ngoal = 'best'\nminimize = 'cost_usd_per_million_tokens'\n",
+            "s.toml: \"cost_usd_per_million_tokens\" needs [cost]\nhint: ",
+        ),
         ("[axes\n", "s.toml:1: "),
         ("[axes]\nseed = [2000-01-01]\n", "s.toml:2: a date has no meaning here"),
     ] {
@@ -394,7 +403,8 @@ fn a_wrong_spec_is_refused_before_anything_runs() {
 
 #[test]
 fn points_that_are_no_plan_can_be_left_out() {
-    let text = "[base]\ninput_tokens = 10\noutput_tokens = 1\nrequest_count = 1\n[sweep]\ninvalid = 'skip'\n[axes]\n\
+    let text = "[base]\ninput_tokens = 10\noutput_tokens = 1\nrequest_count = 1\n\
+                [sweep]\ninvalid = 'skip'\n[axes]\n\
                 num_workers = [1, 2]\nrouter_mode = ['round_robin', 'kv_router']\n";
     let swept = whole(&spec(text), 2);
     assert_eq!(swept.rows.iter().map(|row| row.point).collect::<Vec<_>>(), [0, 2, 3]);
@@ -416,7 +426,8 @@ fn lists_and_draws_are_points_too() {
     assert_eq!(values, [json!([2, null, null]), json!([null, 64, 7])]);
     let random = |samples: u32, seed: u32| {
         let text = format!(
-            "{base}[sweep]\nmode = 'random'\nsamples = {samples}\nseed = {seed}\n[axes]\nnum_workers = [1, 2, 3]\n\
+            "{base}[sweep]\nmode = 'random'\nsamples = {samples}\nseed = {seed}\n\
+             [axes]\nnum_workers = [1, 2, 3]\n\
              arrival_interval_ms = {{ from = 0.5, to = 50.0, scale = 'log' }}\n"
         );
         whole(&spec(&text), 2).rows.iter().map(|row| json!(row.values)).collect::<Vec<_>>()

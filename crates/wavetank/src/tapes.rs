@@ -92,3 +92,39 @@ impl Tapes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ReplayArgs;
+
+    fn plan(speedup: f64, workers: u32) -> Plan {
+        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/single_turn.jsonl");
+        Plan::of(&ReplayArgs {
+            trace_files: vec![trace.to_owned()],
+            arrival_speedup_ratio: Some(speedup),
+            num_workers: Some(workers),
+            ..ReplayArgs::default()
+        })
+        .unwrap()
+    }
+
+    /// Broken by: a key that leaves out what times depend on or takes in what they do not, or a bound that
+    /// is not kept.
+    #[test]
+    fn plans_share_a_tape_while_there_is_room() {
+        let tapes = Tapes::within(usize::MAX);
+        let first = tapes.of(&plan(1.0, 1)).unwrap();
+        assert!(Arc::ptr_eq(&first, &tapes.of(&plan(1.0, 8)).unwrap()));
+        let other = tapes.of(&plan(2.0, 1)).unwrap();
+        assert!(!Arc::ptr_eq(&first, &other));
+        assert!(Arc::ptr_eq(&first, &tapes.of(&plan(1.0, 1)).unwrap()));
+        let small = Tapes::within(0);
+        let first = small.of(&plan(1.0, 1)).unwrap();
+        assert!(Arc::ptr_eq(&first, &small.of(&plan(1.0, 1)).unwrap()), "the last one stays");
+        small.of(&plan(2.0, 1)).unwrap();
+        assert!(!Arc::ptr_eq(&first, &small.of(&plan(1.0, 1)).unwrap()), "and no other");
+        let stdin = ReplayArgs { trace_files: vec!["-".to_owned()], ..ReplayArgs::default() };
+        assert!(small.of(&Plan::of(&stdin).unwrap()).is_err());
+    }
+}

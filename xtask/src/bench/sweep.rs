@@ -91,9 +91,10 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
         .collect();
     let method = format!(
         "`wavetank sweep FILE --fresh --threads N -o rows.csv` on the first {SLICE} requests of the Mooncake \
-         conversation trace; points per second are 1,000 over the median wall time of the whole process, {} runs \
-         of each in turn; peak memory is the largest resident set of all. Rows are the same bytes with one and \
-         two threads. A search runs beside the grid of the same file on the whole trace.\n\n```toml\n{POINTS}```\n{specs}",
+         conversation trace; points per second are 1,000 over the median wall time of the whole process, {} \
+         runs of each in turn; peak memory is the largest resident set of all. Rows are the same bytes with \
+         one and two threads. A search runs beside the grid of the same file on the whole \
+         trace.\n\n```toml\n{POINTS}```\n{specs}",
         options.reps,
     );
     Ok(Page { method, table: format!("{speed}\n{SEARCH_HEAD}{searches}") })

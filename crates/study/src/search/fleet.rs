@@ -224,8 +224,8 @@ fn warnings(answers: &[Value]) -> Vec<String> {
     let odd = odd.map(|answer| {
         let side = |at: usize| answer["not_monotone"][at]["parameters"].to_string();
         format!(
-            "more workers did not help everywhere: {} meets the SLA, {} does not; cheaper fleets near the answer \
-             were all run, others may meet it too",
+            "more workers did not help everywhere: {} meets the SLA, {} does not; cheaper fleets near the \
+             answer were all run, others may meet it too",
             side(0),
             side(1)
         )

@@ -96,10 +96,11 @@ pub(super) fn run<'a>(
     let is_whole = shown.len() == rungs.len();
     let mut finalists: Vec<(&Point, Arc<Finished>)> =
         scores.iter().filter_map(|score| Some((score.point, bank.kept(&score.point.hash)?))).collect();
+    let best = scores.first().filter(|best| is_whole && best.meets());
     let json = json!({
         "goal": "best",
         "metric": metric::name(contest.metric),
-        "answer": scores.first().filter(|best| is_whole && best.meets()).map(|best| answer(contest, bank, best)),
+        "answer": best.map(|best| answer(contest, bank, best)),
         "runs": runs,
         "grid": points.len() as u64 * contest.seeds,
         "whole_runs": work,

@@ -60,6 +60,14 @@ const MOST_RUNGS: u64 = 20;
 const MOST_SEEDS: u64 = 10_000;
 
 impl SearchSpec {
+    /// The metric it goes by.
+    pub(crate) fn metric(&self) -> usize {
+        match self {
+            Self::SmallestFleet { prefer } => *prefer,
+            Self::Best(contest) => contest.metric,
+        }
+    }
+
     pub(crate) fn read(section: Option<&Section<'_>>, spec: &Spec) -> Result<Option<Self>> {
         let Some(section) = section else { return Ok(None) };
         let wrong = |key: &str, message: &str| {

@@ -53,24 +53,34 @@ impl<'a> Bank<'a> {
         self.store().find(hash)
     }
 
-    /// The result of the point with these values; nothing when it was stopped.
+    /// The result of the point with these values, with its cost; nothing when it was stopped.
     pub(crate) fn result(&self, values: &[Value], hash: &str) -> Result<Option<Arc<Finished>>> {
-        if let Some(kept) = self.kept(hash) {
-            return Ok(Some(kept));
-        }
         let named =
             |error: Error| Error::new(error.kind(), format!("{}: {error}", self.planner.describe(values)));
         let plan = self.planner.plan(values).map_err(named)?;
-        self.run(&plan, hash, Part::Whole).map_err(named)
+        self.priced(&plan, hash, Part::Whole).map_err(named)
     }
 
-    /// The result of a part of a plan.
+    /// The result of a part of a plan, with its cost.
     pub(crate) fn part(&self, plan: &Plan, part: Part) -> Result<Option<Arc<Finished>>> {
-        let hash = self.planner.hash(plan, part)?;
-        match self.kept(&hash) {
-            Some(kept) => Ok(Some(kept)),
-            None => self.run(plan, &hash, part),
-        }
+        self.priced(plan, &self.planner.hash(plan, part)?, part)
+    }
+
+    fn priced(&self, plan: &Plan, hash: &str, part: Part) -> Result<Option<Arc<Finished>>> {
+        let finished = match self.kept(hash) {
+            Some(kept) => Some(kept),
+            None => self.run(plan, hash, part)?,
+        };
+        let Some(finished) = finished else { return Ok(None) };
+        let fleet = self.planner.spec.cost.as_ref().map_or(Ok(None), |cost| cost.fleet(plan))?;
+        Ok(Some(fleet.map_or_else(
+            || Arc::clone(&finished),
+            |fleet| {
+                let mut priced = Finished::clone(&finished);
+                fleet.derive(&mut priced.metrics);
+                Arc::new(priced)
+            },
+        )))
     }
 
     fn run(&self, plan: &Plan, hash: &str, part: Part) -> Result<Option<Arc<Finished>>> {

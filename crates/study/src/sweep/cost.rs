@@ -175,8 +175,8 @@ mod tests {
         assert!(price(&rows, "h200_sxn").unwrap_err().to_string().contains("did you mean"));
     }
 
-    /// One hour of two workers of four GPUs, a quarter of it busy, for two million tokens, half of them output:
-    /// 8 GPU hours at 3 $ are 24 $; 2 busy hours at 700 W and 6 idle ones at 100 W are 2000 Wh.
+    /// One hour of two workers of four GPUs, a quarter of it busy, for two million tokens, half of them
+    /// output: 8 GPU hours at 3 $ are 24 $; 2 busy hours at 700 W and 6 idle ones at 100 W are 2000 Wh.
     #[test]
     fn money_and_energy_are_those_of_the_whole_fleet() {
         let price = Price { gpu: "x".into(), usd_per_hour: 3.0, busy_watts: 700.0, idle_watts: 100.0 };

@@ -11,7 +11,7 @@ mod cost;
 pub(crate) mod document;
 mod merge;
 pub(crate) mod metric;
-mod output;
+mod outputs;
 mod pareto;
 pub(crate) mod point;
 mod row;
@@ -37,7 +37,7 @@ pub use axis::Axis;
 pub use bank::Onlooker;
 pub use merge::merge;
 pub use metric::{Metric, all as metrics};
-pub use output::{check as check_output, write as write_output};
+pub use outputs::{check as check_output, write as write_output};
 pub use row::Row;
 pub use spec::Spec;
 pub use store::Start;
@@ -173,6 +173,7 @@ impl<'s> Sweep<'s> {
         };
         let mut rows = self.rows(&asked, &mut warnings)?;
         judge(spec, &mut rows);
+        warnings.extend(valueless(spec, &rows));
         let is_partial = setting.stop.load(Ordering::Relaxed);
         if is_partial {
             warnings.push(format!("interrupted: {} of {} points are done", rows.len(), self.len()));
@@ -283,14 +284,14 @@ pub struct Head {
 
 impl Head {
     fn of(sweep: &Sweep<'_>) -> Self {
-        let spec = sweep.planner.spec;
+        let (spec, Shard { number, of }) = (sweep.planner.spec, sweep.shard);
         Self {
             plan: spec.json.clone(),
             axes: spec.axes.iter().map(|axis| axis.name.clone()).collect(),
             inputs: sweep.planner.inputs(),
             objectives: spec.objectives.clone(),
             sla: bound::json(&spec.bounds),
-            shard: json!({ "number": sweep.shard.number, "of": sweep.shard.of, "points": sweep.points.len() }),
+            shard: json!({ "number": number, "of": of, "points": sweep.points.len() }),
         }
     }
 }
@@ -320,6 +321,15 @@ impl Swept {
     pub fn search(&self) -> Option<&Value> {
         self.search.as_ref()
     }
+}
+
+/// Metrics that something depends on and that no row has.
+fn valueless(spec: &Spec, rows: &[Row]) -> Vec<String> {
+    let mut wanted: Vec<usize> =
+        spec.objectives.metrics().chain(spec.bounds.iter().map(|b| b.metric)).collect();
+    wanted.dedup();
+    wanted.retain(|&metric| !rows.is_empty() && rows.iter().all(|row| row.metrics[metric].is_nan()));
+    wanted.iter().map(|&metric| format!("\"{}\" has no value in any row", metric::name(metric))).collect()
 }
 
 /// Holds rows against the bounds and against each other.

@@ -10,6 +10,7 @@ use super::axis::Axis;
 use super::bound::Bound;
 use super::cost::CostSpec;
 use super::document::{Content, Document, Node, Section};
+use super::metric;
 use super::pareto::Objectives;
 use crate::search::SearchSpec;
 
@@ -83,8 +84,22 @@ impl Spec {
             json: document.json(),
         };
         spec.search = SearchSpec::read(root.table("search")?.as_ref(), &spec)?;
+        spec.check_cost()?;
         spec.enter_base(root.table("base")?.as_ref())?;
         Ok(spec)
+    }
+
+    /// Refuses to want what costs less where nothing has a price.
+    fn check_cost(&self) -> Result<()> {
+        let bounded = self.bounds.iter().map(|bound| bound.metric);
+        let searched = self.search.iter().map(SearchSpec::metric);
+        let mut wanted = self.objectives.metrics().chain(bounded).chain(searched);
+        match wanted.find(|&at| at >= metric::measured()).filter(|_| self.cost.is_none()) {
+            None => Ok(()),
+            Some(at) => Err(Error::input(format!("\"{}\" needs [cost]", metric::name(at)))
+                .at(self.file.clone())
+                .hint("[cost] gpu = \"h200\"")),
+        }
     }
 
     fn enter_base(&mut self, base: Option<&Section<'_>>) -> Result<()> {
