@@ -8,7 +8,7 @@ use wavetank_model::{Result, ServeEvent, Sink, Workload};
 use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare, Workers};
 use wavetank_sim::{EngineConfig, Load, Outcome};
 use wavetank_trace::requests::sharegpt::ShareGpt;
-use wavetank_trace::{Input, Loaded, Options, Starts, requests};
+use wavetank_trace::{Input, Loaded, Options, Starts, Tape, TapeReader, requests};
 
 use crate::{Plan, WorkloadPlan, timing_note};
 
@@ -75,8 +75,25 @@ pub struct Replayed {
 /// Runs `plan`.
 pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
     let started = Instant::now();
+    let source = source(plan, observer.keep.records || observer.watch.wants_names())?;
+    run(plan, source, observer, started)
+}
+
+/// Runs `plan` with requests that were read before: all of its own, or the first of them. Requests have no
+/// names then.
+pub fn replay_tape(
+    plan: &Plan,
+    tape: &Tape,
+    workload: TapeReader<'_>,
+    observer: Observer<'_>,
+) -> Result<Replayed> {
+    let started = Instant::now();
+    let (workload, clamped, notes) = (Box::new(workload), tape.clamped, tape.notes.clone());
+    run(plan, Source { workload, clamped, notes }, observer, started)
+}
+
+fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Instant) -> Result<Replayed> {
     let Keep { records, pictures } = observer.keep;
-    let mut source = source(plan, records || observer.watch.wants_names())?;
     let expected = source.workload.requests();
     observer.watch.expect(expected);
     let serving = Serving::judging(plan.sla);
@@ -114,13 +131,20 @@ fn fleet(plan: &Plan) -> Vec<Workers> {
 }
 
 /// A workload and what loading it found.
-struct Source {
-    workload: Box<dyn Workload>,
+pub(crate) struct Source<'a> {
+    workload: Box<dyn Workload + 'a>,
     clamped: u64,
     notes: Vec<String>,
 }
 
-fn source(plan: &Plan, keep_names: bool) -> Result<Source> {
+impl Source<'_> {
+    /// All of it, to be run more than once.
+    pub(crate) fn tape(mut self) -> Result<Tape> {
+        Ok(Tape::of(self.workload.as_mut())?.with_findings(self.clamped, self.notes))
+    }
+}
+
+pub(crate) fn source(plan: &Plan, keep_names: bool) -> Result<Source<'static>> {
     let (scheduled, speedup) = match plan.simulation.load {
         Load::Schedule => (true, plan.arrival_speedup_ratio),
         Load::Closed { .. } => (false, 1.0),

@@ -25,6 +25,7 @@ mod serve_native;
 mod serve_page;
 mod serve_spans;
 mod serve_tiers;
+mod sweep;
 mod trace_again;
 mod trace_files;
 mod trace_info;
