@@ -152,8 +152,8 @@ fn footer(page: &Page) -> String {
     let names: Vec<String> = page.runs.iter().map(|run| escape(&run.name)).collect();
     format!(
         "<footer class=\"note\"><p>Made by wavetank {} from the reports of {}. This page holds all it shows \
-         and asks nobody. <code>wavetank report --timeseries FILE</code> writes the points of every picture as \
-         CSV, <code>--plots DIR</code> the pictures.</p></footer>\n",
+         and asks nobody. <code>wavetank report --timeseries FILE</code> writes the points of every picture \
+         as CSV, <code>--plots DIR</code> the pictures.</p></footer>\n",
         env!("CARGO_PKG_VERSION"),
         names.join(", "),
     )
