@@ -30,7 +30,9 @@ pub struct Behind {
     pub copied: u64,
     /// Objects that found no room there.
     pub dropped: u64,
-    /// Objects that were not copied to it, because too much was on its way there already.
+    /// Objects whose copies to it were put off, because too much was on its way there already.
+    pub postponed: u64,
+    /// Those of them that left memory before they could be copied.
     pub skipped: u64,
     /// Objects that a device failed to write or read.
     pub failed: u64,
@@ -48,6 +50,7 @@ impl Background {
             },
             copied: sum.copied + tier.copied,
             dropped: sum.dropped + tier.dropped,
+            postponed: sum.postponed + tier.postponed,
             skipped: sum.skipped + tier.skipped,
             failed: sum.failed + tier.failed,
             loaded: sum.loaded + tier.loaded,
@@ -64,6 +67,7 @@ impl Background {
                     evictions: now.evictions.since(then.evictions),
                     copied: now.copied - then.copied,
                     dropped: now.dropped - then.dropped,
+                    postponed: now.postponed - then.postponed,
                     skipped: now.skipped - then.skipped,
                     failed: now.failed - then.failed,
                     loaded: now.loaded - then.loaded,

@@ -1,17 +1,17 @@
 //! The calls, and what happens between them.
 
-use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 
 use serde::Serialize;
 use wavetank_model::{Fate, KeyId, Nanos, Result};
 
 use crate::background::{Background, Behind};
+use crate::copies::Copying;
 use crate::l1::L1;
-use crate::l2::{Adapter, Way};
+use crate::l2::Adapter;
 use crate::label::{Label, Labels};
 use crate::note::{Happened, Note, Notes};
-use crate::plan::{Plan, StorePolicy};
+use crate::plan::Plan;
 use crate::prefetch::Found;
 use crate::tick::{Loop, Ticks};
 
@@ -24,8 +24,8 @@ pub struct Engine {
     pub(crate) l1: L1,
     pub(crate) adapters: Vec<Adapter>,
     /// Copies under way to tiers behind, by when they end; where the clock says so.
-    copies: VecDeque<Copying>,
-    by_clock: bool,
+    pub(crate) copies: VecDeque<Copying>,
+    pub(crate) by_clock: bool,
     loops: Vec<Loop>,
     pub(crate) labels: Labels,
     /// Objects that were taken out so far, whoever held them.
@@ -46,13 +46,6 @@ pub enum Tempo {
     Clock(Vec<Ticks>),
     /// The caller: a recording knows, or threads that do the work.
     Told,
-}
-
-/// Objects on their way to a tier behind.
-struct Copying {
-    ends: Nanos,
-    adapter: usize,
-    keys: Arc<[KeyId]>,
 }
 
 impl Engine {
@@ -157,11 +150,6 @@ impl Engine {
         self.adapters.iter().find(|adapter| adapter.has(key)).map(|adapter| adapter.bytes_of(key))
     }
 
-    /// What an object of so many bytes takes of memory, if that could ever have room for it.
-    pub fn room_of(&self, bytes: u64) -> Option<u64> {
-        Some(self.l1.aligned(bytes)).filter(|taken| self.l1.could_hold(*taken))
-    }
-
     /// What an object of so many bytes takes of memory.
     pub fn taken_by(&self, bytes: u64) -> u64 {
         self.l1.aligned(bytes)
@@ -172,9 +160,14 @@ impl Engine {
         self.l1.has_room(taken)
     }
 
-    /// Whether no more is used of memory than there is.
-    pub fn fits(&self) -> bool {
-        self.l1.has_room(0)
+    /// How much more fits into memory.
+    pub fn free(&self) -> u64 {
+        self.l1.free()
+    }
+
+    /// What could leave memory: objects with which nothing is going on.
+    pub fn could_free(&self) -> u64 {
+        self.l1.idle()
     }
 
     /// Whether notes are kept that were not taken.
@@ -267,12 +260,22 @@ impl Engine {
         }
     }
 
+    /// How many objects its loop takes out at a time, whether it has reason to or not.
+    pub fn share(&self, tier: usize) -> u64 {
+        match tier.checked_sub(1) {
+            None => self.l1.share(),
+            Some(adapter) => self.adapters[adapter].share(),
+        }
+    }
+
     fn take_out(&mut self, tier: usize, most: u64) -> u64 {
         let when = (self.now, &mut self.notes);
-        match tier.checked_sub(1) {
+        let left = match tier.checked_sub(1) {
             None => self.l1.take_out(most, |_| true, when),
             Some(adapter) => self.adapters[adapter].take_out(most, adapter as u8, when),
-        }
+        };
+        self.count_left();
+        left
     }
 
     fn count_pass(&mut self, tier: usize, left: Option<u64>) {
@@ -282,12 +285,13 @@ impl Engine {
         }
     }
 
-    /// Lets objects leave memory until no more is used than there is; how many left. They leave as in a pass
+    /// Lets up to `most` objects leave memory until `bytes` more fit; how many left. They leave as in a pass
     /// of its loop that was to take so many.
-    pub fn make_fit(&mut self) -> u64 {
+    pub fn make_free(&mut self, bytes: u64, most: u64) -> u64 {
         let Some(capacity) = self.plan.l1.capacity_bytes else { return 0 };
         let when = (self.now, &mut self.notes);
-        let left = self.l1.take_out(u64::MAX, |used| used > capacity, when);
+        let left = self.l1.take_out(most, |used| used.saturating_add(bytes) > capacity, when);
+        self.count_left();
         if left > 0 {
             self.count_pass(0, Some(left));
             self.notes.add(self.now, || Happened::Passed(0, left as u32, Some(left as u32)));
@@ -299,7 +303,7 @@ impl Engine {
     pub fn reserve_write(&mut self, keys: &[KeyId], bytes: u64, fates: &mut Vec<Fate>) {
         let first = fates.len();
         self.l1.reserve((keys, bytes), self.now, &self.labels, (fates, &mut self.notes));
-        self.count_given_up();
+        self.count_left();
         for (&key, _) in keys.iter().zip(&fates[first..]).filter(|(_, fate)| **fate == Fate::Done) {
             self.notes.add(self.now, || Happened::Staged(key));
         }
@@ -356,7 +360,7 @@ impl Engine {
     pub fn force_in(&mut self, key: KeyId, bytes: u64, readers: u32) {
         if !self.l1.is_resident(key) {
             self.l1.expect(key, bytes, self.now, (&self.labels, &mut self.notes));
-            self.count_given_up();
+            self.count_left();
             self.l1.arrive(key, true);
             self.notes.add(self.now, || Happened::Staged(key));
             self.notes.add(self.now, || Happened::Admitted(key));
@@ -395,92 +399,6 @@ impl Engine {
         self.l1.touch(key);
         let _ = self.release(key, 1);
         true
-    }
-
-    /// Copies go on side by side; an object is let go when the last of its copies has ended.
-    fn begin_copies(&mut self, objects: &[(KeyId, u64)]) {
-        let keys: Arc<[KeyId]> = objects.iter().map(|(key, _)| *key).collect();
-        let bytes: u64 = objects.iter().map(|(_, bytes)| bytes).sum();
-        for adapter in 0..self.adapters.len() {
-            for &(key, bytes) in objects {
-                self.l1.copying(key, bytes);
-                self.adapters[adapter].begin_way(key);
-            }
-            self.notes.add(self.now, || Happened::Copying(adapter as u8, keys.iter().copied().collect()));
-            if self.by_clock {
-                let rate = self.plan.adapters[adapter].bytes_per_second;
-                let takes = rate.map_or(0.0, |rate| bytes as f64 / rate);
-                let ends = self.now + self.plan.store_delay + Nanos::from_seconds(takes);
-                let place = self.copies.partition_point(|copying| copying.ends <= ends);
-                self.copies.insert(place, Copying { ends, adapter, keys: Arc::clone(&keys) });
-            }
-        }
-    }
-
-    fn end_first_copy(&mut self) {
-        if let Some(Copying { adapter, keys, .. }) = self.copies.pop_front() {
-            self.end_copy(adapter, &keys, &[]);
-        }
-    }
-
-    /// Objects have arrived in the tier behind with this number, but for those that a device `failed` to
-    /// write. Keys that were not on their way are left alone, and so are those whose object is gone.
-    pub fn end_copy(&mut self, adapter: usize, keys: &[KeyId], failed: &[KeyId]) {
-        let (mut written, mut outdated) = (Vec::new(), Vec::new());
-        let ways = self.end_ways(adapter, keys);
-        let lost: HashSet<KeyId> = failed.iter().copied().collect();
-        for (&key, way) in keys.iter().zip(&ways) {
-            match way {
-                Way::Current if !lost.contains(&key) => written.push((key, self.l1.bytes_of(key))),
-                Way::Outdated => outdated.push(key),
-                Way::Current | Way::None => {}
-            }
-        }
-        let (now, number, mut left) = (self.now, adapter as u8, Vec::new());
-        let mut dropped = Vec::new();
-        self.adapters[adapter].store(&written, &mut dropped, (&self.labels, |key| left.push(key)));
-        let counts = &mut self.counts.adapters[adapter];
-        counts.evictions.evicted += left.len() as u64;
-        counts.dropped += dropped.len() as u64;
-        counts.copied += (written.len() - dropped.len()) as u64;
-        counts.failed += failed.len() as u64;
-        if !failed.is_empty() {
-            self.notes.add(now, || Happened::Lost(number, failed.into()));
-        }
-        self.notes.add(now, || Happened::Copied(number, keys.into()));
-        for key in dropped.into_iter().chain(outdated).chain(left) {
-            self.notes.add(now, || Happened::Deleted(number, key));
-        }
-        self.let_go(keys, &ways);
-    }
-
-    /// Objects whose copies to the tier behind with this number began last are not copied: it is too slow for
-    /// them.
-    pub fn drop_copy(&mut self, adapter: usize, keys: &[KeyId]) {
-        let ways: Vec<Way> = keys.iter().map(|key| self.adapters[adapter].drop_way(*key)).collect();
-        self.counts.adapters[adapter].skipped += keys.len() as u64;
-        self.notes.add(self.now, || Happened::Dropped(adapter as u8, keys.into()));
-        self.let_go(keys, &ways);
-    }
-
-    fn end_ways(&mut self, adapter: usize, keys: &[KeyId]) -> Vec<Way> {
-        keys.iter().map(|key| self.adapters[adapter].end_way(*key)).collect()
-    }
-
-    /// Copies have ended: an object whose last it was may leave memory.
-    fn let_go(&mut self, keys: &[KeyId], ways: &[Way]) {
-        for (&key, _) in keys.iter().zip(ways).filter(|(_, way)| **way != Way::None) {
-            let was_last = self.l1.copied(key);
-            let leaves = was_last && self.plan.store_policy == StorePolicy::SkipL1;
-            if leaves && self.l1.forget(key, self.now) {
-                self.notes.add(self.now, || Happened::Freed(key));
-            }
-        }
-    }
-
-    /// Whether the next copy of `key` to the tier behind with this number that ends is of no use any more.
-    pub(crate) fn is_outdated_copy(&self, adapter: usize, key: KeyId) -> bool {
-        self.adapters[adapter].is_outdated(key)
     }
 
     pub(crate) fn loaded(&mut self, adapter: usize, keys: &[KeyId], failed: u64) {

@@ -4,13 +4,14 @@ use wavetank_cache::eviction::{self, Eviction, Quotas, Settings};
 use wavetank_model::{Fate, KeyId, Nanos, Result};
 
 use crate::busy::{Busy, BusyTable};
-use crate::grow::grow;
 use crate::label::Labels;
+use crate::late::Late;
 use crate::lock::Lock;
 use crate::note::{Happened, Notes};
 use crate::plan::{L1Plan, Tenants};
-use crate::record::Record;
+use crate::record::{Record, Records};
 
+mod copying;
 mod quota;
 
 /// Memory.
@@ -19,8 +20,10 @@ pub(crate) struct L1 {
     policy: Box<dyn Eviction>,
     /// Where the policy goes by them.
     quotas: Quotas,
-    objects: Vec<Record>,
+    objects: Records,
     busy: BusyTable,
+    /// What is to be copied later.
+    late: Late,
     used: u64,
     /// What of it is taken by objects that are being written and have no name yet.
     unnamed: u64,
@@ -39,8 +42,9 @@ impl L1 {
             plan: plan.clone(),
             policy,
             quotas: if entry.has_quotas { quotas } else { Quotas::default() },
-            objects: Vec::new(),
+            objects: Records::default(),
             busy: BusyTable::default(),
+            late: Late::default(),
             used: 0,
             unnamed: 0,
             tracked: 0,
@@ -50,7 +54,7 @@ impl L1 {
 
     /// Makes room for keys up to and without `keys` in its tables.
     pub(crate) fn grow(&mut self, keys: usize) {
-        grow(&mut self.objects, keys);
+        self.objects.grow(keys);
     }
 
     /// Bytes of objects, resident or being written.
@@ -70,12 +74,12 @@ impl L1 {
     }
 
     pub(crate) fn is_resident(&self, key: KeyId) -> bool {
-        self.objects[place(key)].has(Record::RESIDENT)
+        self.objects[key].has(Record::RESIDENT)
     }
 
     /// Whether anything is known of `key`.
     pub(crate) fn knows(&self, key: KeyId) -> bool {
-        let object = self.objects[place(key)];
+        let object = self.objects[key];
         object.has(Record::RESIDENT | Record::TRACKED) || self.busy_of(key).is_some()
     }
 
@@ -91,9 +95,9 @@ impl L1 {
         }
     }
 
-    /// What an object of so many bytes takes.
+    /// What an object of so many bytes takes; none takes nothing.
     pub(crate) fn aligned(&self, bytes: u64) -> u64 {
-        bytes.next_multiple_of(self.plan.align_bytes.max(1))
+        bytes.max(1).next_multiple_of(self.plan.align_bytes.max(1))
     }
 
     /// Whether so much more fits.
@@ -101,9 +105,15 @@ impl L1 {
         self.plan.capacity_bytes.is_none_or(|capacity| self.used + bytes <= capacity)
     }
 
-    /// Whether so much could ever fit.
-    pub(crate) fn could_hold(&self, bytes: u64) -> bool {
-        self.plan.capacity_bytes.is_none_or(|capacity| self.unnamed + bytes <= capacity)
+    /// How much more fits.
+    pub(crate) fn free(&self) -> u64 {
+        self.plan.capacity_bytes.map_or(u64::MAX, |capacity| capacity.saturating_sub(self.used))
+    }
+
+    /// What objects take that could leave: with which nothing is going on. What readers held for too long
+    /// does not count until a pass has let it go.
+    pub(crate) fn idle(&self) -> u64 {
+        self.objects.idle()
     }
 
     /// Begins to write `keys`, objects of `bytes` each. All that need room get it, or none of them. `fates`
@@ -120,7 +130,7 @@ impl L1 {
             let fate = if self.is_resident(key) {
                 Fate::Resident
             } else {
-                self.objects[place(key)].mark(Record::BUSY);
+                self.objects.change(key, |object| object.mark(Record::BUSY));
                 let busy = self.busy.row(key);
                 if busy.staged.is_some() && busy.write.is_held(now) {
                     Fate::Staged
@@ -182,7 +192,7 @@ impl L1 {
             self.used -= bytes;
             return Fate::Resident;
         }
-        self.objects[place(key)].enter(bytes);
+        self.objects.change(key, |object| object.enter(bytes));
         self.change(key, ended);
         Fate::Done
     }
@@ -206,7 +216,7 @@ impl L1 {
                 busy.reads.give(times);
                 busy.reads.is_free()
             });
-            if given == Some(true) && self.objects[place(key)].has(Record::TEMPORARY) {
+            if given == Some(true) && self.objects[key].has(Record::TEMPORARY) {
                 self.drop_resident(key);
             }
         }
@@ -216,7 +226,7 @@ impl L1 {
     /// Whether holding `key` and giving it back would leave no trace but its use.
     pub(crate) fn is_plain(&self, key: KeyId) -> bool {
         let marks = Record::RESIDENT | Record::TEMPORARY | Record::BUSY;
-        self.objects[place(key)].0 & marks == Record::RESIDENT
+        self.objects[key].0 & marks == Record::RESIDENT
     }
 
     /// `key` will come from behind: its room is taken from now on. A tenant that gets above its quota by it
@@ -229,7 +239,7 @@ impl L1 {
         (labels, notes): (&Labels, &mut Notes),
     ) {
         let taken = self.aligned(bytes);
-        if !self.objects[place(key)].has(Record::TRACKED) {
+        if !self.objects[key].has(Record::TRACKED) {
             self.make_own_room((&[key], &[Fate::Done]), taken, now, (labels, notes));
         }
         self.used += taken;
@@ -270,34 +280,18 @@ impl L1 {
             self.used -= taken;
             return;
         }
-        let object = &mut self.objects[place(key)];
-        object.enter(taken);
-        if temporary {
-            object.mark(Record::TEMPORARY);
-        }
+        self.objects.change(key, |object| {
+            object.enter(taken);
+            if temporary {
+                object.mark(Record::TEMPORARY);
+            }
+        });
     }
 
     /// `key` did not come from behind.
     pub(crate) fn expect_no_more(&mut self, key: KeyId) {
         self.used -= self.change(key, Busy::end_load).expect("what does not come was expected");
         self.drop_unused(key);
-    }
-
-    /// A copy of `key`, an object of `bytes`, to a tier behind begins.
-    pub(crate) fn copying(&mut self, key: KeyId, bytes: u64) {
-        let busy = self.busy(key);
-        busy.copies += 1;
-        busy.bytes = bytes;
-    }
-
-    /// It has ended; whether it was the last.
-    pub(crate) fn copied(&mut self, key: KeyId) -> bool {
-        let was = self.change(key, |busy| {
-            let was = busy.copies;
-            busy.copies = was.saturating_sub(1);
-            was
-        });
-        was == Some(1)
     }
 
     /// Drops `key` unless someone holds it; whether it did.
@@ -321,7 +315,7 @@ impl L1 {
 
     /// `key` was used.
     pub(crate) fn touch(&mut self, key: KeyId) {
-        if self.objects[place(key)].has(Record::TRACKED) {
+        if self.objects[key].has(Record::TRACKED) {
             self.policy.touch(key.0);
         }
     }
@@ -333,7 +327,12 @@ impl L1 {
         if (self.used as f64) < plan.trigger_watermark * capacity || self.tracked == 0 {
             return None;
         }
-        Some(((self.tracked as f64 * plan.eviction_ratio) as u64).max(1))
+        Some(self.share().max(1))
+    }
+
+    /// How many objects that is of those that are there.
+    pub(crate) fn share(&self) -> u64 {
+        (self.tracked as f64 * self.plan.eviction.eviction_ratio) as u64
     }
 
     /// Takes out up to so many objects, in the policy's order, while `goes_on` with what is used: how many.
@@ -343,7 +342,7 @@ impl L1 {
         goes_on: impl Fn(u64) -> bool,
         (now, notes): (Nanos, &mut Notes),
     ) -> u64 {
-        let Self { policy, objects, busy, used, tracked, .. } = self;
+        let Self { policy, objects, busy, late, used, tracked, .. } = self;
         let nobody = Labels::nobody();
         let mut left = 0;
         while left < most && goes_on(*used) {
@@ -351,7 +350,7 @@ impl L1 {
             let Some(slot) = policy.victim(&nobody, &mut is_free) else { break };
             policy.evict(slot);
             *tracked -= 1;
-            *used -= leave(objects, busy, slot, (now, notes));
+            *used -= leave((objects, busy, late), slot, (now, notes));
             left += 1;
         }
         left
@@ -372,33 +371,39 @@ impl L1 {
     #[cfg(test)]
     pub(crate) fn counted(&self) -> u64 {
         let resident: u64 = self.objects.iter().filter_map(|object| object.resident()).sum();
+        let is_idle = |object: &&Record| !object.has(Record::BUSY);
+        let idle = self.objects.iter().filter(is_idle).filter_map(|object| object.resident());
+        assert_eq!(self.objects.idle(), idle.sum::<u64>());
         let busy = self.busy.rows().map(|(_, busy)| busy.staged.unwrap_or(0) + busy.coming);
         resident + busy.sum::<u64>() + self.unnamed
     }
 
     fn busy_of(&self, key: KeyId) -> Option<&Busy> {
-        if self.objects[place(key)].has(Record::BUSY) { self.busy.of(key) } else { None }
+        if self.objects[key].has(Record::BUSY) { self.busy.of(key) } else { None }
     }
 
     fn busy(&mut self, key: KeyId) -> &mut Busy {
-        self.objects[place(key)].mark(Record::BUSY);
+        self.objects.change(key, |object| object.mark(Record::BUSY));
         self.busy.row(key)
     }
 
     fn change<R>(&mut self, key: KeyId, change: impl FnOnce(&mut Busy) -> R) -> Option<R> {
-        if !self.objects[place(key)].has(Record::BUSY) {
+        if !self.objects[key].has(Record::BUSY) {
             return None;
         }
         let (result, is_over) = self.busy.change(key, change)?;
         if is_over {
-            self.objects[place(key)].unmark(Record::BUSY);
+            self.objects.change(key, |object| object.unmark(Record::BUSY));
         }
         Some(result)
     }
 
     /// Its locks go with it.
     fn drop_resident(&mut self, key: KeyId) {
-        self.used -= self.objects[place(key)].leave();
+        if self.is_late(key) {
+            self.late.forget(key);
+        }
+        self.used -= self.objects.change(key, Record::leave);
         self.change(key, |busy| busy.reads = Lock::default());
         self.drop_unused(key);
     }
@@ -406,9 +411,9 @@ impl L1 {
     /// The policy forgets what is not there, nor being written or loaded.
     fn drop_unused(&mut self, key: KeyId) {
         let is_coming = self.busy_of(key).is_some_and(|busy| busy.staged.is_some() || busy.loads > 0);
-        let object = &mut self.objects[place(key)];
+        let object = self.objects[key];
         if !is_coming && !object.has(Record::RESIDENT) && object.has(Record::TRACKED) {
-            object.unmark(Record::TRACKED);
+            self.objects.change(key, |object| object.unmark(Record::TRACKED));
             self.policy.remove(key.0);
             self.tracked -= 1;
         }
@@ -416,12 +421,11 @@ impl L1 {
 
     /// Newest for the policy.
     fn renew(&mut self, key: KeyId, bytes: u64, labels: &Labels) {
-        let object = &mut self.objects[place(key)];
-        if object.has(Record::TRACKED) {
+        if self.objects[key].has(Record::TRACKED) {
             self.policy.touch(key.0);
             return;
         }
-        object.mark(Record::TRACKED);
+        self.objects.change(key, |object| object.mark(Record::TRACKED));
         self.policy.insert(key.0, &labels.resident(key, bytes));
         self.tracked += 1;
     }
@@ -430,30 +434,36 @@ impl L1 {
 /// An object that waits for room.
 const NOT_YET: u64 = 0;
 
-fn is_idle(objects: &[Record], busy: &BusyTable, slot: u32, now: Nanos) -> bool {
-    let is_busy = objects[slot as usize].has(Record::BUSY);
+fn is_idle(objects: &Records, busy: &BusyTable, slot: u32, now: Nanos) -> bool {
+    let is_busy = objects[KeyId(slot)].has(Record::BUSY);
     !is_busy || busy.of(KeyId(slot)).is_none_or(|busy| !busy.keeps(now))
 }
 
 /// A victim leaves, with what was being written of it; what it took.
-fn leave(objects: &mut [Record], busy: &mut BusyTable, slot: u32, (now, notes): (Nanos, &mut Notes)) -> u64 {
-    let (key, object) = (KeyId(slot), &mut objects[slot as usize]);
-    let resident = object.resident();
-    object.leave();
-    object.unmark(Record::TRACKED);
+fn leave(
+    (objects, busy, late): (&mut Records, &mut BusyTable, &mut Late),
+    slot: u32,
+    (now, notes): (Nanos, &mut Notes),
+) -> u64 {
+    let key = KeyId(slot);
+    if objects[key].has(Record::LATE) {
+        late.miss(key);
+    }
     let gone = busy.change(key, |busy| {
         (busy.reads, busy.write) = (Lock::default(), Lock::default());
         busy.staged.take()
     });
-    if gone.is_some_and(|(_, is_over)| is_over) {
-        object.unmark(Record::BUSY);
-    }
+    let resident = objects.change(key, |object| {
+        let resident = object.resident();
+        object.leave();
+        object.unmark(Record::TRACKED);
+        if gone.is_some_and(|(_, is_over)| is_over) {
+            object.unmark(Record::BUSY);
+        }
+        resident
+    });
     let staged = gone.and_then(|(staged, _)| staged);
     resident.inspect(|_| notes.add(now, || Happened::Freed(key)));
     staged.inspect(|_| notes.add(now, || Happened::Unstaged(key)));
     resident.unwrap_or(0) + staged.unwrap_or(0)
-}
-
-fn place(key: KeyId) -> usize {
-    key.0 as usize
 }

@@ -239,7 +239,13 @@ impl Adapter {
         if (self.used as f64) < plan.trigger_watermark * capacity || self.count == 0 {
             return None;
         }
-        Some(((self.count as f64 * plan.eviction_ratio) as u64).max(1))
+        Some(self.share().max(1))
+    }
+
+    /// How many objects that is of those that are there.
+    pub(crate) fn share(&self) -> u64 {
+        let ratio = self.plan.eviction.as_ref().map_or(0.0, |plan| plan.eviction_ratio);
+        (self.count as f64 * ratio) as u64
     }
 
     /// Takes out up to so many objects, in the policy's order: how many.

@@ -38,8 +38,11 @@ pub enum Happened {
     Lost(u8, Box<[KeyId]>),
     /// An object in the tier behind with this number is not there any more, or found no room there.
     Deleted(u8, KeyId),
-    /// Objects are not copied to the tier behind with this number, because it is too slow: the way ends.
-    Dropped(u8, Box<[KeyId]>),
+    /// Objects are copied to the tier behind with this number later, because too much is on its way there:
+    /// the way ends.
+    Postponed(u8, Box<[KeyId]>),
+    /// Objects whose copies were put off begin their way to the tier behind with this number.
+    Resumed(u8, Box<[KeyId]>),
     /// The loop of a tier looked, memory being 0, and so many objects left; if it was to take no more than
     /// so many, how many that were.
     Passed(u8, u32, Option<u32>),

@@ -168,7 +168,7 @@ impl Engine {
                 adapter.pin(key);
                 let noted = (&self.labels, &mut self.notes);
                 self.l1.expect(key, adapter.bytes_of(key), self.now, noted);
-                self.count_given_up();
+                self.count_left();
                 self.notes.add(self.now, || Happened::Loading(at, key));
             }
         }

@@ -1,5 +1,11 @@
 //! What memory notes of every object.
 
+use std::ops::Index;
+
+use wavetank_model::KeyId;
+
+use crate::grow::grow;
+
 /// An object, as far as memory knows it: what it takes where it is resident, and marks. Eight bytes, because
 /// there are many.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,7 +19,9 @@ impl Record {
     pub(crate) const TRACKED: u64 = 4;
     /// Something may be going on with it: there is a row of the table of those.
     pub(crate) const BUSY: u64 = 8;
-    pub(crate) const MARKS: u32 = 4;
+    /// It is to be copied to a tier behind later.
+    pub(crate) const LATE: u64 = 16;
+    pub(crate) const MARKS: u32 = 5;
 
     pub(crate) fn has(self, mark: u64) -> bool {
         self.0 & mark != 0
@@ -31,6 +39,11 @@ impl Record {
         self.has(Self::RESIDENT).then_some(self.0 >> Self::MARKS)
     }
 
+    /// What it takes where nothing is going on with it.
+    fn idle(self) -> u64 {
+        self.resident().filter(|_| !self.has(Self::BUSY)).unwrap_or(0)
+    }
+
     /// It is there, and takes so much.
     pub(crate) fn enter(&mut self, taken: u64) {
         let marks = self.0 & (Self::TRACKED | Self::BUSY);
@@ -42,5 +55,45 @@ impl Record {
         let taken = self.resident().unwrap_or(0);
         self.0 &= Self::TRACKED | Self::BUSY;
         taken
+    }
+}
+
+/// The objects by key, and what of memory is theirs to leave.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    rows: Vec<Record>,
+    idle: u64,
+}
+
+impl Records {
+    /// Makes room for keys up to and without `keys`.
+    pub(crate) fn grow(&mut self, keys: usize) {
+        grow(&mut self.rows, keys);
+    }
+
+    /// Changes what is noted of an object.
+    pub(crate) fn change<R>(&mut self, key: KeyId, change: impl FnOnce(&mut Record) -> R) -> R {
+        let row = &mut self.rows[key.0 as usize];
+        let before = row.idle();
+        let result = change(row);
+        self.idle = self.idle - before + row.idle();
+        result
+    }
+
+    /// What objects take with which nothing is going on.
+    pub(crate) fn idle(&self) -> u64 {
+        self.idle
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.rows.iter()
+    }
+}
+
+impl Index<KeyId> for Records {
+    type Output = Record;
+    fn index(&self, key: KeyId) -> &Record {
+        &self.rows[key.0 as usize]
     }
 }

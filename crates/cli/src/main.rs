@@ -36,6 +36,8 @@ enum Verb {
     Report(cmd::report::Flags),
     /// Serve KV entries to Redis clients and over HTTP, from memory and what is behind it.
     Serve(Box<cmd::serve::Flags>),
+    /// Replay many plans at once: a grid, a list or a search, with the best of them shown.
+    Sweep(cmd::sweep::Flags),
     /// Play recorded storage calls.
     Trace(cmd::trace::Flags),
     /// Replay a measured run and say how far the simulation is from it.
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Compare(flags) => cmd::compare::run(&flags),
         Verb::Report(flags) => cmd::report::run(&flags),
         Verb::Serve(flags) => cmd::serve::run(*flags),
+        Verb::Sweep(flags) => cmd::sweep::run(flags),
         Verb::Trace(flags) => cmd::trace::run(flags),
         Verb::Validate(flags) => cmd::validate::run(&flags),
         Verb::Profile(flags) => cmd::profile::run(&flags),

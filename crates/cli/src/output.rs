@@ -59,7 +59,7 @@ pub(crate) fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
 /// Refuses a recording whose later files would overwrite one of `files`, or anything that is there.
 pub(crate) fn keep_parts_apart(recording: &CallRecording, files: &[(&str, &Path)]) -> Result<()> {
     match files.iter().find(|(_, path)| recording.may_go_on_in(path)) {
-        None => recording.check_parts(),
+        None => recording.check_place(),
         Some((flag, path)) => Err(Error::usage(format!("the recording would go on in {flag}"))
             .at(path.display().to_string())
             .hint("--trace-rotate-mb makes x.2.lct and so on of x.lct: name one of them otherwise")),

@@ -1,12 +1,15 @@
 //! A progress bar on standard error, for runs longer than a second on a terminal.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use wavetank::Watch;
 use wavetank_model::{ServeEvent, Sink};
+use wavetank_study::sweep::Onlooker;
+
+use crate::output;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Ended requests between two looks at the clock.
@@ -33,7 +36,7 @@ impl Progress {
             return;
         }
         if self.bar.is_none() && self.started.elapsed() > PATIENCE {
-            self.bar = Some(bar(self.expected));
+            self.bar = Some(bar(self.expected, "requests"));
         }
         if let Some(bar) = &self.bar {
             bar.set_position(self.ended);
@@ -41,8 +44,8 @@ impl Progress {
     }
 }
 
-fn bar(expected: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} requests, {eta} left")
+fn bar(expected: u64, what: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {what}, {{eta}} left"))
         .expect("the template is well formed");
     ProgressBar::new(expected).with_style(style)
 }
@@ -65,6 +68,50 @@ impl Watch for Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Counts points of a sweep; any thread may tell.
+pub(crate) struct PointProgress {
+    loaded: Arc<AtomicBool>,
+    started: Instant,
+    bar: OnceLock<ProgressBar>,
+    expected: AtomicU64,
+    done: AtomicU64,
+}
+
+impl PointProgress {
+    /// Starts counting; `loaded` is raised when points begin.
+    pub(crate) fn start(loaded: Arc<AtomicBool>) -> Self {
+        let (expected, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { loaded, started: Instant::now(), bar: OnceLock::new(), expected, done }
+    }
+}
+
+impl Onlooker for PointProgress {
+    fn expect(&self, points: usize, kept: usize) {
+        self.loaded.store(true, Ordering::Relaxed);
+        self.expected.store(points as u64, Ordering::Relaxed);
+        if kept > 0 {
+            output::complain(&format!("{kept} of {points} points are kept from an earlier run"));
+        }
+    }
+
+    fn done(&self) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let expected = self.expected.load(Ordering::Relaxed);
+        if expected == 0 || self.started.elapsed() < PATIENCE {
+            return;
+        }
+        self.bar.get_or_init(|| bar(expected, "points")).set_position(done);
+    }
+}
+
+impl Drop for PointProgress {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }
     }

@@ -88,8 +88,16 @@ pub enum StorageCall {
         /// as it does.
         most: Option<u32>,
     },
-    /// Objects were stored in a lower tier: what held them for it is released.
+    /// Objects were stored in a lower tier, or will be later: what held them for it is released.
     StoreCompleted {
+        /// The tier.
+        tier: u8,
+        /// The objects.
+        keys: Keys,
+    },
+    /// Copies of objects to a lower tier begin that were put off: their [`Self::StoreCompleted`] said
+    /// [`Fate::NoMemory`].
+    StoreBegun {
         /// The tier.
         tier: u8,
         /// The objects.
@@ -133,6 +141,7 @@ impl StorageCall {
             | Self::ReadExit { keys }
             | Self::FinishRead { keys, .. }
             | Self::StoreCompleted { keys, .. }
+            | Self::StoreBegun { keys, .. }
             | Self::PrefetchCompleted { keys, .. }
             | Self::Found { keys, .. }
             | Self::Removed { keys } => (keys, &[]),
@@ -158,6 +167,7 @@ impl StorageCall {
             | Self::ReadExit { keys }
             | Self::FinishRead { keys, .. }
             | Self::StoreCompleted { keys, .. }
+            | Self::StoreBegun { keys, .. }
             | Self::PrefetchCompleted { keys, .. }
             | Self::Removed { keys } => keys.iter_mut().for_each(|one| *one = key(*one)),
             Self::SubmitPrefetch(prefetch) => {

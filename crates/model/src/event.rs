@@ -97,6 +97,17 @@ pub enum ServeEvent<'a> {
         /// The batch.
         requests: &'a [RequestId],
     },
+    /// A worker was in passes without a break, of which what they computed is told apart.
+    PassesRan {
+        /// Which.
+        worker: WorkerId,
+        /// The start of the first.
+        start: Nanos,
+        /// The end of the last.
+        end: Nanos,
+        /// Blocks of its cache that requests used then.
+        blocks_in_use: u32,
+    },
     /// A request got all its tokens.
     RequestCompleted {
         /// Its number.

@@ -41,7 +41,7 @@ pub use key_table::{FamilyId, KeyFamily, KeyId, KeyTable, LayoutId, ObjectKey};
 pub use layout::Layout;
 pub use prefetch::{FetchPolicy, LockMode, Prefetch, Row};
 pub use prompt::{BlockKey, BlockKeys, Prompt};
-pub use registry::{Described, find};
+pub use registry::{Described, find, nearest};
 pub use request::{Labels, Opening, Priority, Request, Workload};
 pub use rng::{Draw, seeded};
 pub use store_event::{IoTimes, StoreEvent, StoreFact};

@@ -81,6 +81,11 @@ impl Prompt {
         self.tokens
     }
 
+    /// How many ids of the trace it is made of.
+    pub fn ids(&self) -> usize {
+        self.chain.len()
+    }
+
     /// How many blocks of `block_size` tokens the prompt fills completely.
     pub fn full_blocks(&self, block_size: u32) -> u32 {
         self.tokens / block_size

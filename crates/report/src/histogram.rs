@@ -46,14 +46,22 @@ impl Histogram {
 
     /// The value of rank `rank` (from 0, ascending), to the middle of its bucket.
     pub fn at_rank(&self, rank: u64) -> f64 {
-        let mut before = 0;
-        for (bucket, &count) in self.counts.iter().enumerate() {
-            before += count;
-            if before > rank {
-                return middle_of(bucket);
+        self.at_ranks([rank]).first().copied().unwrap_or(0.0)
+    }
+
+    /// The values of ascending ranks, in one pass; none where there are not so many values.
+    pub fn at_ranks(&self, ranks: impl IntoIterator<Item = u64>) -> Vec<f64> {
+        let mut buckets = self.counts.iter().enumerate();
+        let (mut before, mut bucket) = (0, 0);
+        let mut at = |rank: u64| {
+            while before <= rank {
+                let (next, &count) = buckets.next()?;
+                before += count;
+                bucket = next;
             }
-        }
-        0.0
+            Some(middle_of(bucket))
+        };
+        ranks.into_iter().map_while(&mut at).collect()
     }
 }
 

@@ -1,17 +1,19 @@
 //! Events become numbers, numbers become text.
 //!
 //! `collectors` receive the events of a run; `statistics`, `histogram` and `latencies` reduce them;
-//! `summary`, `attribution`, `storage` and `suite` name them; `page` makes `figure`s of them; `render` writes
-//! them.
+//! `summary`, `attribution`, `course`, `storage` and `suite` name them; `page` makes `figure`s of reports;
+//! `render` writes all of it.
 #![forbid(unsafe_code)]
 
 mod attribution;
 pub mod collectors;
 pub mod compare;
+pub mod course;
 pub mod figure;
 mod histogram;
 mod latencies;
 pub mod page;
+mod pointers;
 pub mod render;
 mod statistics;
 pub mod storage;
@@ -19,6 +21,7 @@ pub mod suite;
 mod summary;
 
 pub use attribution::{Attribution, WorkerShare};
+pub use collectors::course::{CourseOf, Workers};
 pub use collectors::records::{Record, Records};
 pub use collectors::serving::{Serving, Sla};
 pub use collectors::storage::Storage;
@@ -26,4 +29,4 @@ pub use histogram::Histogram;
 pub use latencies::{Buckets, EXACT_LIMIT, Latencies, SIGNIFICANT_DIGITS, Spread};
 pub use statistics::{Distribution, Gaps, Moments, Samples, Spans};
 pub use storage::StorageSummary;
-pub use summary::{Counts, Pool, Summary};
+pub use summary::{Counts, Pictures, Pool, Summary, curve_percentiles};

@@ -152,9 +152,20 @@ impl Samples {
         self.0.is_empty()
     }
 
+    /// Puts them in order, for curves.
+    pub fn sort(&mut self) {
+        self.0.sort_unstable_by(f64::total_cmp);
+    }
+
+    /// The value at each percentile, of values in order.
+    pub fn curve(&self, percentiles: &[f64]) -> Vec<f64> {
+        let at = |percent: &f64| self.0.get(rank(self.0.len() as u64, *percent) as usize).copied();
+        percentiles.iter().filter_map(at).collect()
+    }
+
     /// Sorts and describes them; the order in which they came does not matter.
     pub fn distribution(mut self) -> Distribution {
-        self.0.sort_unstable_by(f64::total_cmp);
+        self.sort();
         let mut moments = Moments::default();
         for &value in &self.0 {
             moments.record(value, 1);
@@ -180,6 +191,13 @@ impl Spans {
     pub fn record_all(&mut self, spans: &[Nanos], weight: u64) {
         self.histogram.record_all(spans.iter().map(|span| span.0), weight);
         self.nanos.record_all(spans.iter().map(|span| span.0 as f64), weight);
+    }
+
+    /// Milliseconds at each percentile; these ascend.
+    pub fn curve_ms(&self, percentiles: &[f64]) -> Vec<f64> {
+        let Moments { min, max, .. } = self.nanos;
+        let ranks = percentiles.iter().map(|percent| rank(self.histogram.total(), *percent));
+        self.histogram.at_ranks(ranks).into_iter().map(|nanos| nanos.clamp(min, max) / 1e6).collect()
     }
 
     /// In milliseconds.
@@ -213,6 +231,11 @@ impl Gaps {
     /// Milliseconds between tokens.
     pub fn spans_ms(&self) -> Distribution {
         self.spans.distribution_ms()
+    }
+
+    /// Milliseconds between tokens at each percentile; these ascend.
+    pub fn curve_ms(&self, percentiles: &[f64]) -> Vec<f64> {
+        self.spans.curve_ms(percentiles)
     }
 
     /// Tokens per second, over the gaps that are not zero: the longest gap is the lowest rate.

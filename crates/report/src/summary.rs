@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use wavetank_model::{Nanos, RejectReason};
 
 use crate::statistics::ratio;
-use crate::{Attribution, Distribution};
+use crate::{Attribution, CourseOf, Distribution};
 
 /// What became of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,6 +67,32 @@ pub struct Summary {
     pub rate_per_user: Distribution,
     /// Where the time went.
     pub attribution: Attribution,
+    /// What pictures are drawn from, where they were asked for.
+    pub pictures: Option<Pictures>,
+}
+
+/// What pictures of a run are drawn from.
+#[derive(Clone, Debug)]
+pub struct Pictures {
+    /// It over time.
+    pub course: CourseOf,
+    /// Name, and the value at each of [`curve_percentiles`].
+    pub curves: Vec<(&'static str, Vec<f64>)>,
+}
+
+/// The percentiles of a curve: all whole ones, and more where the tail is.
+pub fn curve_percentiles() -> Vec<f64> {
+    let whole = (0..=99).map(f64::from);
+    whole.chain([99.2, 99.4, 99.6, 99.8, 99.9, 99.95, 99.99, 100.0]).collect()
+}
+
+impl Pictures {
+    /// The curves, as they stand in a report.
+    pub fn curves_json(&self) -> Value {
+        let values: Map<String, Value> =
+            self.curves.iter().map(|(name, values)| ((*name).to_owned(), json!(values))).collect();
+        json!({ "percentiles": curve_percentiles(), "values": values })
+    }
 }
 
 /// Workers alike.

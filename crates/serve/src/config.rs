@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use toml::de::DeTable;
-use wavetank_model::{Error, Result};
+use wavetank_model::{Error, Result, nearest};
 
 use crate::args::Args;
 
@@ -40,31 +40,14 @@ fn unknown(name: &str) -> Error {
     if name == "password" {
         return error.hint("a password is given in password_file, or in the variable WAVETANK_PASSWORD");
     }
-    let tried = name.replace('-', "_");
-    let near = Args::NAMES.iter().map(|known| (distance(&tried, known), *known)).min();
-    match near {
-        Some((steps, known)) if steps <= 1 + known.len() / 3 => error.hint(format!("did you mean {known}?")),
-        _ => error.hint(HINT),
+    match nearest(name, Args::NAMES.iter().copied()) {
+        Some(known) => error.hint(format!("did you mean {known}?")),
+        None => error.hint(HINT),
     }
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
     1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
-}
-
-/// Letters to insert, delete or change that make one word of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], above + 1);
-        for (place, theirs) in other.iter().enumerate() {
-            let changed = corner + usize::from(letter != *theirs);
-            corner = row[place + 1];
-            row[place + 1] = changed.min(corner + 1).min(row[place] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]
@@ -109,14 +92,6 @@ mod tests {
             told("\nport = \"x\"")
         );
         assert!(told("port = ").starts_with("kv.toml:1: "));
-    }
-
-    #[test]
-    fn words_are_as_far_apart_as_letters_to_change() {
-        let cases = [("", "abc", 3), ("abc", "abc", 0), ("abc", "axc", 1), ("kitten", "sitting", 3)];
-        for (one, other, steps) in cases {
-            assert_eq!((distance(one, other), distance(other, one)), (steps, steps));
-        }
     }
 
     #[test]

@@ -12,7 +12,6 @@ use wavetank_telemetry::{Tell, TraceArgs, TracePlan};
 
 use crate::args::{Args, MetricNames};
 use crate::http::duration;
-use crate::recording::is_there;
 use crate::resp::Settings;
 use crate::secret::Secret;
 use crate::{size, tier};
@@ -424,12 +423,9 @@ fn tracing(args: &Args) -> Result<Option<Tracing>> {
     }))
 }
 
-/// A recording may not be there yet, nor in the directory of a tier.
+/// A recording may not be in the directory of a tier.
 fn check_recording(storage: &StoragePlan, recording: Option<&Recording>) -> Result<()> {
     let Some(recording) = recording else { return Ok(()) };
-    if recording.path.exists() {
-        return Err(is_there(&recording.path));
-    }
     let folders = storage.adapters.iter().filter_map(|adapter| match &adapter.medium {
         Medium::Backend { location, .. } if !location.is_empty() => Some(Path::new(location.as_str())),
         _ => None,

@@ -4,15 +4,14 @@
 //! own writes them. Numbers of names are used again, so a number means a name only when it is told.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
 use wavetank_calls::{AdapterPlan, Called, Journal, ObjectName, Plan as StoragePlan};
 use wavetank_model::{Error, KeyFamily, KeyId, KeyTable, Layout, LayoutId, ObjectKey, Recorded, Result};
-use wavetank_trace::calls::lct::{Header, LctOptions, Recording as LctRecording, canonical, check_parts};
+use wavetank_trace::calls::lct::{Header, LctOptions, Recording as LctRecording, canonical};
 use wavetank_trace::recorder::{Kept, Page, ROOM, Recorder, Recordist, Scribe};
 
 use crate::plan::Recording;
@@ -21,28 +20,23 @@ use crate::plan::Recording;
 pub struct Tape {
     recordist: Recordist<Noted>,
     path: PathBuf,
-    /// Locked: nobody else writes there meanwhile.
-    _claim: File,
 }
 
 impl Tape {
-    /// Begins to record what happens on such storage. A recording that is there stays: it may be of a server
-    /// that still runs.
+    /// Begins to record what happens on such storage.
     pub fn start(to: &Recording, storage: &StoragePlan) -> Result<Self> {
         if let Some(folder) = to.path.parent() {
             std::fs::create_dir_all(folder).map_err(|error| Error::io(&to.path, error))?;
         }
         let options = LctOptions { rotate_bytes: to.rotate_bytes, cap_bytes: to.cap_bytes };
-        check_parts(&to.path, options)?;
-        let claim = claim(&to.path)?;
         let recording = LctRecording::buffered(&to.path, header(storage), options)?;
         let recordist = Recordist::start(recording, NameScribe::default(), ROOM)?;
-        Ok(Self { recordist, path: to.path.clone(), _claim: claim })
+        Ok(Self { recordist, path: to.path.clone() })
     }
 
     /// Ends a recording of a server that did not start: it is as if it had not begun.
     pub(crate) fn discard(self) {
-        let Self { recordist, path, .. } = self;
+        let Self { recordist, path } = self;
         // Nothing was recorded, and that it cannot be removed is less than what went wrong before.
         let _ = recordist.finish();
         let _ = std::fs::remove_file(path);
@@ -53,27 +47,16 @@ impl Tape {
         Arc::new(Overhearing(self.recordist.recorder()))
     }
 
+    /// Says at any time what it has come to.
+    pub(crate) fn teller(&self) -> impl Fn() -> Kept + Send + Sync + 'static {
+        let recorder = self.recordist.recorder();
+        move || recorder.so_far()
+    }
+
     /// Writes what was noted, and says what it came to.
     pub fn finish(self) -> Result<Kept> {
         self.recordist.finish()
     }
-}
-
-/// Makes the file, which must not be there, and locks it.
-fn claim(path: &Path) -> Result<File> {
-    let file = File::create_new(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => is_there(path),
-        _ => Error::io(path, error),
-    })?;
-    file.try_lock().map_err(|error| Error::io(path, error.into()))?;
-    Ok(file)
-}
-
-/// Refuses to record over a recording.
-pub(crate) fn is_there(path: &Path) -> Error {
-    Error::usage("is there already")
-        .at(format!("--trace-output {}", path.display()))
-        .hint("record to another name, or remove it; it may be of a server that still runs")
 }
 
 /// What the recording says of itself: the storage it is of, in the reference's words.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,9 @@ use crate::phase::Phase;
 use crate::plan::Plan;
 use crate::recording::Tape;
 use crate::resp;
+
+/// How long the recording may have ended before it is told.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Where a server is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +99,7 @@ struct Running {
 pub fn run(plan: &Plan, stop: &Receiver<()>, listener: Listener) -> Result<Report> {
     let running = Running::start(plan, &listener.tell)?;
     (listener.ready)(&running.addresses(plan));
-    // An error is that nobody can say it any more.
-    let _ = stop.recv();
+    running.wait(stop, &listener.tell);
     running.end(Instant::now() + duration(plan.drain))
 }
 
@@ -150,8 +152,10 @@ impl Running {
     fn start(plan: &Plan, tell: &Tell) -> Result<Self> {
         let listeners = Listeners::take(plan)?;
         let tape = plan.recording.as_ref().map(|to| Tape::start(to, &plan.storage)).transpose()?;
-        match Parts::open(plan, tell, tape.as_ref()) {
-            Ok(parts) => Self::serve(plan, listeners, parts, tape),
+        let opened =
+            Parts::open(plan, tell, tape.as_ref()).and_then(|parts| Self::serve(plan, listeners, parts));
+        match opened {
+            Ok(running) => Ok(running.recorded(tape)),
             Err(error) => {
                 if let Some(tape) = tape {
                     tape.discard();
@@ -161,15 +165,37 @@ impl Running {
         }
     }
 
-    fn serve(plan: &Plan, listeners: Listeners, parts: Parts, tape: Option<Tape>) -> Result<Self> {
+    fn serve(plan: &Plan, listeners: Listeners, parts: Parts) -> Result<Self> {
         let Parts { cache, tracer } = parts;
         let desk = Arc::new(Desk::new(Arc::clone(&cache), plan.clone()));
         let http = Door::open(listeners.http, Arc::clone(&desk))?;
         let resp = resp::Door::serve(listeners.resp, plan.settings(), Arc::clone(&cache))?;
-        let running = Self { cache, desk, tracer, tape, resp: Arc::new(Mutex::new(Some(resp))), http };
-        running.listen_to_parts();
-        running.desk.phase.enter(Phase::Serving);
-        Ok(running)
+        Ok(Self { cache, desk, tracer, tape: None, resp: Arc::new(Mutex::new(Some(resp))), http })
+    }
+
+    /// The same with its recording, from here on for all.
+    fn recorded(mut self, tape: Option<Tape>) -> Self {
+        self.tape = tape;
+        self.listen_to_parts();
+        self.desk.phase.enter(Phase::Serving);
+        self
+    }
+
+    /// Waits until `stop` says so; tells once if the recording ended before.
+    fn wait(&self, stop: &Receiver<()>, tell: &Tell) {
+        let mut recorded = self.tape.as_ref().map(Tape::teller);
+        loop {
+            // Any other error is that nobody can say it any more.
+            let is_over = stop.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout);
+            let kept = recorded.as_ref().map(|recorded| recorded());
+            if let Some(end) = kept.as_ref().and_then(Kept::end) {
+                tell(&ended_early(end));
+                recorded = None;
+            }
+            if is_over {
+                return;
+            }
+        }
     }
 
     fn addresses(&self, plan: &Plan) -> Addresses {
@@ -183,6 +209,9 @@ impl Running {
         self.desk.parts.add("resp", Box::new(move || told_by_resp(&resp)));
         if let Some(tracer) = self.tracer.clone() {
             self.desk.parts.add("spans", Box::new(move || told_by_tracer(&tracer.status())));
+        }
+        if let Some(recorded) = self.tape.as_ref().map(Tape::teller) {
+            self.desk.parts.add("recording", Box::new(move || told_by_recorder(&recorded())));
         }
     }
 
@@ -279,6 +308,29 @@ fn told_by_tracer(status: &TraceStatus) -> Told {
     }
 }
 
+fn told_by_recorder(kept: &Kept) -> Told {
+    let (written, is_over) = (&kept.written, kept.end().is_some());
+    Told {
+        json: json!({
+            "files": written.files,
+            "calls": written.calls,
+            "bytes": written.bytes,
+            "lost": kept.lost(),
+            "ended_early": kept.end(),
+        }),
+        rows: vec![
+            Row::counter("recorded_calls", "Calls in the recording", written.calls),
+            Row::counter("recorded", "What they take before compression", written.bytes).unit("bytes"),
+            Row::counter("recording_lost_calls", "Calls that are not in it", kept.lost()),
+            Row::gauge("recording_ended_early", "Whether it ended early", f64::from(u8::from(is_over))),
+        ],
+    }
+}
+
+fn ended_early(why: &str) -> String {
+    format!("the recording ended early: {why}")
+}
+
 fn report(desk: &Desk) -> Report {
     let counters = &desk.cache.counters;
     Report {
@@ -296,7 +348,7 @@ fn report(desk: &Desk) -> Report {
 impl Report {
     fn keep(&mut self, kept: Kept) {
         let lost = kept.lost();
-        self.warnings.extend(kept.failure.map(|why| format!("the recording ended early: {why}")));
+        self.warnings.extend(kept.end().map(ended_early));
         self.recorded = Some(Recorded { files: kept.written.files, calls: kept.written.calls, lost });
     }
 }

@@ -197,9 +197,15 @@ impl<S: Scheduler> Engine for S {
                 break;
             }
             self.shell_mut().tell_queued(sink);
+            let start = self.shell().boundary;
             match self.uneventful_passes() {
                 0 => self.step(horizon.ends_by, sink)?,
                 most => self.stretch(most, horizon, sink),
+            }
+            let (worker, end) = (self.shell().worker, self.shell().boundary);
+            if end > start {
+                let blocks_in_use = self.blocks_in_use();
+                sink.record(&ServeEvent::PassesRan { worker, start, end, blocks_in_use });
             }
         }
         Ok(())

@@ -1,4 +1,6 @@
-//! Drivers over the rest: questions that take a simulation and something to hold it against.
+//! Drivers over the rest: questions that take many simulations, or one and something to hold it against.
 #![forbid(unsafe_code)]
 
+mod search;
+pub mod sweep;
 pub mod validate;

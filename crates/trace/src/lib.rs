@@ -17,4 +17,4 @@ mod workload;
 pub use call_survey::{CallSurvey, Cut, Reason, Skipped, Stop};
 pub use input::{Input, Lines};
 pub use output::Output;
-pub use workload::{Conversations, Exchange, Loaded, Options, Starts, Survey};
+pub use workload::{Conversations, Exchange, Loaded, Options, Starts, Survey, Tape, TapeReader};

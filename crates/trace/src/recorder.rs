@@ -46,6 +46,11 @@ impl<N> Recorder<N> {
     pub fn note(&self, make: impl FnOnce() -> N) {
         self.0.push(make);
     }
+
+    /// What the recording has come to by now.
+    pub fn so_far(&self) -> Kept {
+        self.0.so_far()
+    }
 }
 
 /// A recording whose thread runs; dropped or finished, it is written to its end.
@@ -61,7 +66,7 @@ pub struct Kept {
     pub written: Written,
     /// Notes that found the queue full, or came after the file could not be written any more.
     pub overrun: u64,
-    /// Why it ended before its time, if it did.
+    /// Why it could not be written to its end, if it could not.
     pub failure: Option<String>,
 }
 
@@ -70,12 +75,19 @@ impl Kept {
     pub fn lost(&self) -> u64 {
         self.overrun + self.written.lost
     }
+
+    /// Why nothing is written any more though calls are made, if that is so.
+    pub fn end(&self) -> Option<&str> {
+        let is_full = self.written.lost > 0;
+        self.failure.as_deref().or_else(|| is_full.then_some("its largest size was reached"))
+    }
 }
 
 impl<N: Send + 'static> Recordist<N> {
     /// Records into `recording` what is noted from here on, with `room` for notes that wait.
     pub fn start(recording: Recording, scribe: impl Scribe<N> + 'static, room: usize) -> Result<Self> {
-        let queue = Arc::new(Queue::new(room));
+        let begun = Kept { written: recording.so_far(), overrun: 0, failure: None };
+        let queue = Arc::new(Queue::new(room, begun));
         let taken = Arc::clone(&queue);
         let work = move || page::keep(&taken, recording, scribe);
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(work);

@@ -12,7 +12,9 @@ mod deployment;
 mod engine_args;
 mod json_arg;
 mod keys;
+mod named_args;
 mod pages;
+mod parallel;
 mod plan;
 mod pools;
 pub mod profile;
@@ -21,6 +23,7 @@ mod replay_trace;
 mod router_args;
 mod seeds;
 mod sglang_args;
+mod tapes;
 mod timing_arg;
 pub mod timing_note;
 mod trace;
@@ -35,10 +38,12 @@ pub use bench::{
     choice, memory_table, merge, package_name, play_log, run_parameters, suite,
 };
 pub use pages::{Pictures, PlotFormat, check_kind, read_runs};
+pub use parallel::{in_parallel, processors};
 pub use plan::{Plan, WorkloadPlan};
-pub use replay::{Observer, Replayed, Unwatched, Watch, replay};
+pub use replay::{Keep, Observer, Replayed, Unwatched, Watch, replay, replay_tape};
 pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;
+pub use tapes::{TapeKey, Tapes};
 pub use trace::{
     BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
     CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, LogInfo, Payload, StorageArgs,

@@ -130,6 +130,18 @@ impl Plan {
         routed || generated
     }
 
+    /// The same with another seed; random arrivals of a synthetic load change by as much.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        let mut plan = self.clone();
+        let offset = seed.wrapping_sub(self.simulation.seed);
+        plan.simulation.seed = seed;
+        if let WorkloadPlan::Synthetic(load) = &mut plan.workload {
+            load.arrival_seed = load.arrival_seed.wrapping_add(offset);
+        }
+        plan
+    }
+
     /// The trace file, if there is one.
     pub fn trace_path(&self) -> Option<&Path> {
         match &self.workload {

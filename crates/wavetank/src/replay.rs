@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use wavetank_model::{Result, ServeEvent, Sink, Workload};
-use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare};
-use wavetank_sim::{Load, Outcome};
+use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare, Workers};
+use wavetank_sim::{EngineConfig, Load, Outcome};
 use wavetank_trace::requests::sharegpt::ShareGpt;
-use wavetank_trace::{Input, Loaded, Options, Starts, requests};
+use wavetank_trace::{Input, Loaded, Options, Starts, Tape, TapeReader, requests};
 
 use crate::{Plan, WorkloadPlan, timing_note};
 
@@ -21,8 +21,17 @@ pub struct Observer<'a> {
     pub watch: &'a mut dyn Watch,
     /// Raised to end the run with what it has.
     pub stop: &'a AtomicBool,
-    /// Whether records of single requests are kept.
+    /// What is kept beside the numbers.
+    pub keep: Keep,
+}
+
+/// What is kept of a replay beside its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Records of single requests.
     pub records: bool,
+    /// What pictures are drawn from: the run over time, and curves.
+    pub pictures: bool,
 }
 
 /// Someone who watches a replay.
@@ -66,12 +75,31 @@ pub struct Replayed {
 /// Runs `plan`.
 pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
     let started = Instant::now();
-    let mut source = source(plan, observer.records || observer.watch.wants_names())?;
+    let source = source(plan, observer.keep.records || observer.watch.wants_names())?;
+    run(plan, source, observer, started)
+}
+
+/// Runs `plan` with requests that were read before: all of its own, or the first of them. Requests have no
+/// names then.
+pub fn replay_tape(
+    plan: &Plan,
+    tape: &Tape,
+    workload: TapeReader<'_>,
+    observer: Observer<'_>,
+) -> Result<Replayed> {
+    let started = Instant::now();
+    let (workload, clamped, notes) = (Box::new(workload), tape.clamped, tape.notes.clone());
+    run(plan, Source { workload, clamped, notes }, observer, started)
+}
+
+fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Instant) -> Result<Replayed> {
+    let Keep { records, pictures } = observer.keep;
     let expected = source.workload.requests();
     observer.watch.expect(expected);
+    let serving = Serving::judging(plan.sla);
     let mut tee = Tee {
-        serving: Serving::judging(plan.sla),
-        records: observer.records.then(Records::default),
+        serving: if pictures { serving.picturing(&fleet(plan)) } else { serving },
+        records: records.then(Records::default),
         watch: observer.watch,
     };
     let outcome = wavetank_sim::run(&plan.simulation, source.workload.as_mut(), &mut tee, observer.stop)?;
@@ -91,14 +119,32 @@ pub fn replay(plan: &Plan, observer: Observer<'_>) -> Result<Replayed> {
     Ok(Replayed { summary, report, warnings, wall_seconds, records, outcome })
 }
 
+/// The workers, pool by pool.
+fn fleet(plan: &Plan) -> Vec<Workers> {
+    let pool = |count: u32, engine: &EngineConfig| {
+        let ranks = u64::from(engine.data_parallel_ranks.max(1));
+        Workers { count, blocks: u64::from(engine.num_gpu_blocks) * ranks }
+    };
+    let simulation = &plan.simulation;
+    let decode = simulation.decode.iter().map(|decode| pool(decode.num_workers, &decode.engine));
+    std::iter::once(pool(simulation.num_workers, &simulation.engine)).chain(decode).collect()
+}
+
 /// A workload and what loading it found.
-struct Source {
-    workload: Box<dyn Workload>,
+pub(crate) struct Source<'a> {
+    workload: Box<dyn Workload + 'a>,
     clamped: u64,
     notes: Vec<String>,
 }
 
-fn source(plan: &Plan, keep_names: bool) -> Result<Source> {
+impl Source<'_> {
+    /// All of it, to be run more than once.
+    pub(crate) fn tape(mut self) -> Result<Tape> {
+        Ok(Tape::of(self.workload.as_mut())?.with_findings(self.clamped, self.notes))
+    }
+}
+
+pub(crate) fn source(plan: &Plan, keep_names: bool) -> Result<Source<'static>> {
     let (scheduled, speedup) = match plan.simulation.load {
         Load::Schedule => (true, plan.arrival_speedup_ratio),
         Load::Closed { .. } => (false, 1.0),
@@ -150,6 +196,10 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
     set("attribution", summary.attribution.json());
     if let Some(provenance) = &run.outcome.provenance {
         set("timing", timing_note::json(provenance));
+    }
+    if let Some(pictures) = &summary.pictures {
+        set("course", pictures.course.course(run.outcome.end).json());
+        set("curves", pictures.curves_json());
     }
     let whole = summary.counts.in_flight() == 0 && run.expected == summary.counts.arrived;
     set("partial", json!(run.outcome.interrupted || !whole));

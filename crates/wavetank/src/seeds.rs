@@ -1,12 +1,12 @@
 //! One plan under several seeds, in parallel: how much of a result is luck.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result};
 
-use crate::replay::{Observer, Replayed, Unwatched, replay};
+use crate::parallel::{in_parallel, processors};
+use crate::replay::{Keep, Observer, Replayed, Unwatched, replay};
 use crate::{Plan, WorkloadPlan};
 
 /// Runs `plan` with `count` consecutive seeds, beginning with its own. The result is that of the first seed,
@@ -31,33 +31,17 @@ pub fn replay_seeds(plan: &Plan, count: u32, stop: &AtomicBool) -> Result<Replay
 
 /// Every seed's run, in order of the seeds, on as many threads as there are processors.
 fn run_all(plan: &Plan, seeds: &[u64], stop: &AtomicBool) -> Result<Vec<Replayed>> {
-    let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Replayed>>>> = seeds.iter().map(|_| Mutex::new(None)).collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(seeds.len());
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(position) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&p| p < seeds.len())
-                {
-                    let result = run_one(plan, seeds[position], stop);
-                    *results[position].lock().expect("no run panics while it holds the lock") = Some(result);
-                }
-            });
-        }
+    let run_one = |position: usize| {
+        let observer = Observer { watch: &mut Unwatched, stop, keep: Keep::default() };
+        replay(&plan.with_seed(seeds[position]), observer)
+    };
+    let mut results: Vec<Option<Result<Replayed>>> = seeds.iter().map(|_| None).collect();
+    // A run that is stopped ends with what it has, and so do those after it: all of them are begun.
+    let never = AtomicBool::new(false);
+    in_parallel(seeds.len(), processors(), &never, run_one, |position, result| {
+        results[position] = Some(result);
     });
-    let taken = results.into_iter().map(|result| result.into_inner().expect("no run panicked"));
-    taken.map(|result| result.expect("every position was run")).collect()
-}
-
-fn run_one(plan: &Plan, seed: u64, stop: &AtomicBool) -> Result<Replayed> {
-    let mut plan = plan.clone();
-    let offset = seed.wrapping_sub(plan.simulation.seed);
-    plan.simulation.seed = seed;
-    if let WorkloadPlan::Synthetic(load) = &mut plan.workload {
-        load.arrival_seed = load.arrival_seed.wrapping_add(offset);
-    }
-    replay(&plan, Observer { watch: &mut Unwatched, stop, records: false })
+    results.into_iter().map(|result| result.expect("every position was run")).collect()
 }
 
 /// The numeric keys of the reports, each with its values in order of the seeds.

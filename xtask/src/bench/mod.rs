@@ -15,6 +15,7 @@ mod replay;
 mod serve;
 mod store;
 mod suite;
+mod sweep;
 mod table;
 mod trace;
 
@@ -43,6 +44,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "serve", measure: serve::measure },
     Bench { name: "store", measure: store::measure },
     Bench { name: "suite", measure: suite::measure },
+    Bench { name: "sweep", measure: sweep::measure },
 ];
 
 /// What the user typed after the bench's name.

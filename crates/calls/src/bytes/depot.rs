@@ -43,6 +43,8 @@ pub(crate) struct Depot {
     bytes_per_second: Option<f64>,
     /// Nothing has to be removed at the end.
     leaves: bool,
+    /// What is stored is there for the next process.
+    outlives: bool,
     /// The directory that was made for it.
     directory: Option<PathBuf>,
 }
@@ -77,11 +79,17 @@ impl Depot {
             store.clear().map_err(unremoved)?;
         }
         let leaves = !survives || keeping == Keeping::All;
-        Ok(Self { store: Some(store), bytes_per_second, leaves, directory })
+        let outlives = survives && keeping == Keeping::All;
+        Ok(Self { store: Some(store), bytes_per_second, leaves, outlives, directory })
     }
 
     fn store(&self) -> &Arc<Store> {
         self.store.as_ref().expect("it is there until it is emptied")
+    }
+
+    /// Whether what is stored here is there for the next process.
+    pub(crate) fn outlives(&self) -> bool {
+        self.outlives
     }
 
     /// What does not work here as it should, in words.

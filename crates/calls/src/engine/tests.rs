@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wavetank_model::{FetchPolicy, LayoutId, Prefetch, Row};
 
 use super::*;
-use crate::plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy};
+use crate::plan::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, StorePolicy};
 
 const SECOND: u64 = 1_000_000_000;
 const OBJECT: u64 = 4096;

@@ -6,12 +6,12 @@
 
 use wavetank_model::{Fate, KeyId, Nanos};
 
-use super::{L1, is_idle, leave, place};
+use super::{L1, is_idle, leave};
 use crate::busy::BusyTable;
 use crate::engine::Engine;
 use crate::label::Labels;
 use crate::note::Notes;
-use crate::record::Record;
+use crate::record::{Record, Records};
 
 impl L1 {
     /// Tenants that would be above their quota give up what is theirs; whether that is enough.
@@ -45,7 +45,7 @@ impl L1 {
         now: Nanos,
         (labels, notes): (&Labels, &mut Notes),
     ) -> bool {
-        let Self { policy, objects, busy, used, tracked, given_up, .. } = self;
+        let Self { policy, objects, busy, late, used, tracked, given_up, .. } = self;
         let incoming = labels.resident(key, more);
         loop {
             let excess = policy.excess(&incoming);
@@ -62,14 +62,14 @@ impl L1 {
             policy.evict(slot);
             *tracked -= 1;
             *given_up += 1;
-            *used -= leave(objects, busy, slot, (now, notes));
+            *used -= leave((objects, busy, late), slot, (now, notes));
         }
     }
 
     /// Whether an object of so many bytes could be written under `key` once what is there is gone. Nothing
     /// changes.
     fn could_replace(&mut self, (key, bytes): (KeyId, u64), now: Nanos, labels: &Labels) -> bool {
-        let (taken, there) = (self.aligned(bytes), self.objects[place(key)].resident().unwrap_or(0));
+        let (taken, there) = (self.aligned(bytes), self.objects[key].resident().unwrap_or(0));
         let after = self.used - there + taken;
         if self.plan.capacity_bytes.is_some_and(|capacity| after > capacity) {
             return false;
@@ -83,7 +83,7 @@ impl L1 {
         let mut is_enough = |slot: u32| {
             if slot != key.0 {
                 let is_idle = is_idle(objects, busy, slot, now);
-                let idle = objects[slot as usize].resident().filter(|_| is_idle).unwrap_or(0);
+                let idle = objects[KeyId(slot)].resident().filter(|_| is_idle).unwrap_or(0);
                 freed += idle + copied_only(objects, busy, slot, now);
             }
             freed >= excess
@@ -108,15 +108,19 @@ impl Engine {
         self.l1.could_replace((key, bytes), self.now, &self.labels)
     }
 
-    /// What tenants gave up has left memory like what a pass took out.
-    pub(crate) fn count_given_up(&mut self) {
+    /// What tenants gave up has left memory like what a pass took out; what left before it was copied is not
+    /// copied any more.
+    pub(crate) fn count_left(&mut self) {
         self.counts.l1.evicted += std::mem::take(&mut self.l1.given_up);
+        for (counts, missed) in self.counts.adapters.iter_mut().zip(self.l1.late.take_missed()) {
+            counts.skipped += missed;
+        }
     }
 }
 
 /// What an object takes that is there and has to stay for its copies alone.
-fn copied_only(objects: &[Record], busy: &BusyTable, slot: u32, now: Nanos) -> u64 {
-    let object = objects[slot as usize];
+fn copied_only(objects: &Records, busy: &BusyTable, slot: u32, now: Nanos) -> u64 {
+    let object = objects[KeyId(slot)];
     let is_copied = || busy.of(KeyId(slot)).is_some_and(|busy| busy.keeps_for_copies_only(now));
     object.resident().filter(|_| object.has(Record::BUSY) && is_copied()).unwrap_or(0)
 }

@@ -289,9 +289,11 @@ impl<'a> Director<'a> {
                 }
                 Happened::Unloaded(adapter, key) => drop(self.loaded(usize::from(*adapter), *key)),
                 Happened::Freed(key) => self.resident[key.0 as usize] = None,
-                Happened::Copying(adapter, keys) => self.copy(usize::from(*adapter), keys, &mut work),
+                Happened::Copying(adapter, keys) | Happened::Resumed(adapter, keys) => {
+                    self.copy(usize::from(*adapter), keys, &mut work);
+                }
                 Happened::Copied(adapter, keys) => self.copied(usize::from(*adapter), keys),
-                Happened::Dropped(adapter, keys) => self.drop_copy(usize::from(*adapter), keys, &mut work),
+                Happened::Postponed(adapter, keys) => self.drop_copy(usize::from(*adapter), keys, &mut work),
                 Happened::Deleted(adapter, key) => self.delete(usize::from(*adapter), *key, &mut work),
                 Happened::Lost(..)
                 | Happened::Passed(..)

@@ -94,6 +94,7 @@ fn is_call(call: &StorageCall) -> bool {
         call,
         StorageCall::EvictionPass { .. }
             | StorageCall::StoreCompleted { .. }
+            | StorageCall::StoreBegun { .. }
             | StorageCall::PrefetchCompleted { .. }
             | StorageCall::Found { .. }
             | StorageCall::Removed { .. }

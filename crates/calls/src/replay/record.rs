@@ -27,7 +27,7 @@ impl<Sink: FnMut(&Recorded) -> Result<()>> Recorder<Sink> {
 
     fn background(&mut self, notes: &[Note]) -> Result<()> {
         for note in notes {
-            let mut dropped = None;
+            let mut postponed = None;
             let (call, failed) = match &note.what {
                 Happened::Passed(tier, evicted, most) => {
                     let call = StorageCall::EvictionPass { tier: *tier, evicted: *evicted, most: *most };
@@ -41,9 +41,12 @@ impl<Sink: FnMut(&Recorded) -> Result<()>> Recorder<Sink> {
                     let call = StorageCall::StoreCompleted { tier: adapter + 1, keys: keys.clone() };
                     (call, std::mem::take(&mut self.lost))
                 }
-                Happened::Dropped(adapter, keys) => {
-                    dropped = Some(keys.iter().map(|_| Fate::NoMemory).collect());
+                Happened::Postponed(adapter, keys) => {
+                    postponed = Some(keys.iter().map(|_| Fate::NoMemory).collect());
                     (StorageCall::StoreCompleted { tier: adapter + 1, keys: keys.clone() }, Keys::default())
+                }
+                Happened::Resumed(adapter, keys) => {
+                    (StorageCall::StoreBegun { tier: adapter + 1, keys: keys.clone() }, Keys::default())
                 }
                 Happened::Fetched(handle, keys, failed) => {
                     let call = StorageCall::PrefetchCompleted { handle: *handle, keys: keys.clone() };
@@ -64,7 +67,7 @@ impl<Sink: FnMut(&Recorded) -> Result<()>> Recorder<Sink> {
                 | Happened::Copying(..)
                 | Happened::Deleted(..) => continue,
             };
-            let outcome = outcome_of(&call, &failed).or(dropped);
+            let outcome = outcome_of(&call, &failed).or(postponed);
             (self.sink)(&Recorded { outcome, unnamed: note.unnamed, ..Recorded::plain(note.at, call) })?;
         }
         Ok(())

@@ -83,12 +83,16 @@ impl Player<'_> {
             }
             StorageCall::StoreCompleted { tier, keys } => {
                 let adapter = usize::from(*tier).checked_sub(1).filter(|at| *at < self.adapters());
-                let is_dropped = recorded.outcome.iter().flatten().any(|fate| *fate == Fate::NoMemory);
+                let is_postponed = recorded.outcome.iter().flatten().any(|fate| *fate == Fate::NoMemory);
                 match adapter {
-                    Some(adapter) if is_dropped => self.engine.drop_copy(adapter, keys),
+                    Some(adapter) if is_postponed => self.engine.postpone_copy(adapter, keys, 0),
                     Some(adapter) => self.engine.end_copy(adapter, keys, &failed()),
                     None => {}
                 }
+            }
+            StorageCall::StoreBegun { tier, keys } => {
+                let adapter = usize::from(*tier).checked_sub(1).filter(|at| *at < self.adapters());
+                adapter.into_iter().for_each(|adapter| self.engine.resume_copy(adapter, keys));
             }
             StorageCall::PrefetchCompleted { handle, keys } => self.end_prefetch((*handle, keys), failed()),
             StorageCall::Found { tier, keys, layout } => self.find(*tier, keys, *layout),

@@ -20,10 +20,10 @@ const STORE_DEPTH: usize = 8;
 const LOAD_DEPTH: usize = 4;
 
 /// Objects that leave a tier at a time: nobody waits longer for the lock.
-const STEP: u64 = 256;
+pub(super) const STEP: u64 = 256;
 
 /// How long others may come before the next step.
-const PAUSE: Duration = Duration::from_micros(50);
+pub(super) const PAUSE: Duration = Duration::from_micros(50);
 
 /// Objects that are stored together, at most, unless one errand has more; and what they take of memory. So
 /// much is under the lock at a time when they have arrived.
@@ -165,6 +165,7 @@ impl Porter {
             let call = || StorageCall::StoreCompleted { tier, keys: keys.into() };
             state.tell(None, call, Some(&fates));
             state.follow(&mut Incoming::default());
+            state.catch_up(self.adapter);
             self.shared.end(&mut state, errands);
         }
     }
@@ -279,16 +280,19 @@ fn end(shared: &Arc<Shared>, load: Load, mut incoming: Incoming) {
     let call = || StorageCall::PrefetchCompleted { handle, keys: keys.into() };
     state.tell(None, call, Some(&came));
     state.follow(&mut incoming);
-    let cells = asked.rows.iter().flat_map(|row| &row.keys).copied();
+    let mut cells = asked.rows.iter().flat_map(|row| &row.keys).copied();
     match ending {
         Ending::Query => {
             state.prefetches.insert(handle, Some(fates));
             shared.end(&mut state, 1);
         }
         Ending::Fetch(then) => {
-            let object = state.give(cells.zip(fates).next());
+            let cell = cells.by_ref().zip(fates).next().expect("someone wants one object");
+            let (object, others) = state.fetched(handle, cell);
             ended(shared, state);
-            called(|| then(object));
+            for then in [then].into_iter().chain(others) {
+                called(|| then(object.clone()));
+            }
         }
         Ending::Look(then) => {
             let held = held(shared, &state, cells, fates);
@@ -321,7 +325,7 @@ pub(super) fn evict(shared: &Shared, tier: usize, sleep: Duration) {
                 std::thread::sleep(PAUSE);
             }
         }
-        let mut asked = shared.lock().engine.asked(tier).unwrap_or(0);
+        let mut asked = asked(shared, tier);
         while asked > 0 {
             let left = pass(shared, tier, asked.min(STEP));
             asked = if left < asked.min(STEP) { 0 } else { asked - left };
@@ -329,6 +333,13 @@ pub(super) fn evict(shared: &Shared, tier: usize, sleep: Duration) {
             std::thread::sleep(if asked > 0 { PAUSE } else { Duration::ZERO });
         }
     }
+}
+
+/// How many objects are to leave a tier.
+fn asked(shared: &Shared, tier: usize) -> u64 {
+    let state = shared.lock();
+    let share = || (tier > 0 && state.has_many_names()).then(|| state.engine.share(tier));
+    state.engine.asked(tier).or_else(share).unwrap_or(0)
 }
 
 /// Lets up to `most` objects leave a tier, if it still has reason to; how many.

@@ -26,14 +26,19 @@ impl Storage {
         }
     }
 
-    /// Loads end first, because they end in stores and deletions; those are the last.
+    /// Loads end first, because they end in stores and deletions; those are the last, and what was put off is
+    /// copied where it stays.
     pub(super) fn end_threads(&mut self) -> Result<()> {
         let deadline = Instant::now() + self.closing;
         let (stop, stopped) = &self.shared.stop;
         *stop.lock().unwrap_or_else(PoisonError::into_inner) = Stop::Now;
         stopped.notify_all();
         let mut hang = !joined(self.loops.drain(..), deadline);
-        self.shared.lock().loads = None;
+        {
+            let mut state = self.shared.lock();
+            state.loads = None;
+            state.flow.ending = self.shared.depots.iter().map(|depot| !depot.outlives()).collect();
+        }
         hang |= !joined(self.loaders.drain(..), deadline);
         hang |= !self.settled(deadline);
         self.shared.lock().errands.clear();
@@ -41,8 +46,10 @@ impl Storage {
         if !hang {
             return Ok(());
         }
-        let left = self.shared.lock().under_way;
+        let state = self.shared.lock();
+        let (left, late) = (state.under_way, state.engine.late_counts().iter().sum::<u64>());
         let told = format!("a tier behind memory does not answer: {left} operations on it were given up");
+        let told = if late > 0 { format!("{told}, {late} objects were still to be copied") } else { told };
         Err(Error::usage(told).hint("what it was to store is not there"))
     }
 

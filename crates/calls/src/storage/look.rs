@@ -11,6 +11,9 @@ use super::state::{Ending, Incoming, Load, Shared, State};
 use crate::bytes::{Object, Wanted};
 use crate::prefetch::Fetching;
 
+/// Objects that a lookup found in memory, held while room is made for the others.
+pub(super) type Kept = Vec<(KeyId, Arc<Object>)>;
+
 /// A lookup that was decided. Without anything to load it is over.
 pub(super) struct Begun {
     pub(super) asked: Prefetch,
@@ -175,31 +178,80 @@ impl State {
             return self.begin_now(asked);
         }
         let bytes: u64 = behind.iter().map(|key| self.bytes_of(*key)).sum();
-        if self.flow.loading > 0 && self.flow.loading + bytes > self.flow.loading_most {
+        if self.loads_too_much(bytes) {
             self.flow.refused_loads += behind.len() as u64;
             asked.skip_l2 = true;
             return self.begin_now(asked);
         }
-        let coming = behind.iter().filter_map(|key| self.engine.room_of(self.bytes_of(*key))).sum::<u64>();
-        if self.engine.has_room(coming) {
+        let coming = behind.iter().map(|key| self.engine.taken_by(self.bytes_of(*key))).sum::<u64>();
+        // A row gets all of its room or nothing: nothing leaves for one that cannot have it.
+        let is_vain = asked.rows.len() == 1 && coming > self.available();
+        if is_vain || self.engine.has_room(coming) {
             return self.begin_now(asked);
         }
-        let all = Prefetch { policy: FetchPolicy::Full, skip_l2: true, ..asked.clone() };
-        let held = self.begin_now(all);
-        let is_held = |(_, fate): &(KeyId, &Fate)| **fate == Fate::FirstTier;
-        let cells = held.asked.rows.iter().flat_map(|row| &row.keys).copied().zip(&held.fates);
-        let cells = cells.filter(is_held).filter_map(|(key, _)| Some((key, Arc::clone(self.resident(key)?))));
-        let cells: Vec<(KeyId, Arc<Object>)> = cells.collect();
-        self.engine.set_unnamed(self.engine.unnamed() + coming);
-        self.make_fit();
-        self.take_unnamed(coming);
+        let held = self.hold_found(asked.clone());
+        self.make_free(coming, u64::MAX);
         self.follow(&mut Incoming::default());
         let begun = self.begin_now(asked);
-        self.give_back(cells.iter());
+        self.give_back(held.iter());
         begun
     }
 
-    pub(super) fn begin_now(&mut self, mut asked: Prefetch) -> Begun {
+    /// Holds what a lookup finds in memory.
+    fn hold_found(&mut self, asked: Prefetch) -> Kept {
+        let found = self.decide(Prefetch { policy: FetchPolicy::Full, skip_l2: true, ..asked });
+        let is_held = |(_, fate): &(KeyId, &Fate)| **fate == Fate::FirstTier;
+        let cells = found.asked.rows.iter().flat_map(|row| &row.keys).copied().zip(&found.fates);
+        let cells = cells.filter(is_held);
+        cells.filter_map(|(key, _)| Some((key, Arc::clone(self.resident(key)?)))).collect()
+    }
+
+    /// What a lookup has to bring, where memory has no room for it but could; what it finds in memory is held
+    /// then.
+    pub(super) fn hold_for(&mut self, lookup: &Lookup<'_>) -> Option<(u64, Kept)> {
+        if self.flow.storing.is_empty() {
+            return None;
+        }
+        let known = lookup.rows.iter().flatten().filter_map(|name| self.names.find(name));
+        let (here, away): (Vec<KeyId>, Vec<KeyId>) = known.partition(|key| self.resident(*key).is_some());
+        let lengths = away.iter().filter_map(|key| self.engine.bytes_anywhere_behind(*key));
+        let (bytes, coming) = lengths
+            .fold((0, 0), |(bytes, coming), length| (bytes + length, coming + self.engine.taken_by(length)));
+        if self.engine.has_room(coming) || self.loads_too_much(bytes) || coming > self.available() {
+            return None;
+        }
+        let held =
+            if here.is_empty() { Vec::new() } else { self.hold_found(Prefetch::of([row(here.into(), 0)])) };
+        Some((coming, held))
+    }
+
+    fn loads_too_much(&self, bytes: u64) -> bool {
+        self.flow.loading > 0 && self.flow.loading + bytes > self.flow.loading_most
+    }
+
+    /// The length of an object that is behind memory, if it is about to come and memory has no room for it.
+    pub(super) fn needs_room(&self, name: &[u8]) -> Option<u64> {
+        let key = self.names.find(name)?;
+        if self.resident(key).is_some() || self.fetches.has(key) {
+            return None;
+        }
+        let bytes = self.engine.bytes_anywhere_behind(key)?;
+        let has_room = self.engine.has_room(self.engine.taken_by(bytes));
+        (!has_room && !self.loads_too_much(bytes)).then_some(bytes)
+    }
+
+    /// Decides a lookup as things are. Names that had a number only to be told have none any more.
+    pub(super) fn begin_now(&mut self, asked: Prefetch) -> Begun {
+        let begun = self.decide(asked);
+        if self.is_told() {
+            for row in &begun.asked.rows {
+                row.keys.iter().for_each(|key| self.free_if_unknown(*key));
+            }
+        }
+        begun
+    }
+
+    fn decide(&mut self, mut asked: Prefetch) -> Begun {
         let mut fates = Vec::new();
         let fetching = self.engine.begin_prefetch(&asked, &mut fates);
         let wanted = self.wanted(&asked, &fetching);
@@ -208,11 +260,6 @@ impl State {
         asked.handle = (!wanted.is_empty()).then_some(handle);
         let call = || StorageCall::SubmitPrefetch(Box::new(asked.clone()));
         self.tell(Some(thread_number()), call, Some(&fates));
-        if self.is_told() {
-            for row in &asked.rows {
-                row.keys.iter().for_each(|key| self.free_if_unknown(*key));
-            }
-        }
         if !wanted.is_empty() {
             return Begun { asked, fates, load: Some(Loading { handle, fetching, wanted }) };
         }

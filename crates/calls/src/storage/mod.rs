@@ -5,12 +5,15 @@
 
 mod background;
 mod close;
+mod copy;
 mod deadlines;
+mod fetches;
 mod journal;
 mod look;
 mod named;
 mod names;
 mod open;
+mod presence;
 mod set;
 mod state;
 mod status;
@@ -42,7 +45,7 @@ pub struct StorageOptions {
     pub prefetches_in_flight: usize,
     /// What stays in tiers whose bytes outlive the process.
     pub keeping: Keeping,
-    /// How much may be on its way to each tier behind, and from all of them; more is not copied, or is a
+    /// How much may be on its way to each tier behind, and from all of them; more is copied later, or is a
     /// miss. A quarter of memory each when absent.
     pub under_way_bytes: Option<u64>,
     /// How long closing waits for devices.
@@ -236,9 +239,11 @@ impl Storage {
         fates
     }
 
-    /// Bytes in memory, and in each tier behind it.
+    /// Bytes of objects in memory, and in each tier behind it.
     pub fn used(&self) -> (u64, Vec<u64>) {
-        self.shared.lock().engine.used()
+        let state = self.shared.lock();
+        let (l1, behind) = state.engine.used();
+        (l1 - state.names.bytes(), behind)
     }
 
     /// What happened besides calls so far.

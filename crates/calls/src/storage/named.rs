@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use wavetank_model::{Fate, FetchPolicy, KeyId};
 
 use super::Storage;
-use super::background::called;
-use super::look::{Begun, held};
+use super::background::{PAUSE, STEP, called};
+use super::look::{Begun, Kept, held};
 use super::state::{Ending, Incoming, Shared};
 use crate::bytes::Object;
 
@@ -132,10 +132,10 @@ impl Drop for Held {
 pub type Then<T> = Box<dyn FnOnce(T) + Send>;
 
 impl Storage {
-    /// Room for an object of `bytes`; others leave memory for it where they have to. None where that does not
-    /// help: everything is held, or it is larger than memory.
+    /// Room for an object of `bytes`; others leave memory for it where they have to, a few at a time. None
+    /// where that would not help: too much is held or being copied, or it is larger than memory.
     pub fn room(&self, bytes: u64) -> Option<Blank> {
-        let taken = self.shared.lock().make_room(bytes)?;
+        let taken = self.shared.make_room(bytes)?;
         let object = Some(self.shared.pool.object(bytes as usize));
         Some(Blank { object, taken, shared: Arc::downgrade(&self.shared) })
     }
@@ -154,16 +154,20 @@ impl Storage {
         self.shared.lock().get(name)
     }
 
-    /// Brings an object from behind memory. Where too much is under way already it is not brought.
+    /// Brings an object from behind memory, once for all who ask while it comes. Where too much is under way
+    /// already it is not brought.
     pub fn fetch(&self, name: &[u8], then: Then<Option<Arc<Object>>>) {
+        let room = self.room_to_fetch(name);
         let mut state = self.shared.lock();
-        match state.get(name) {
-            Got::Behind => {}
-            got => {
+        room.into_iter().for_each(|taken| state.take_unnamed(taken));
+        let key = match (state.get(name), state.names.find(name)) {
+            (Got::Behind, Some(key)) => key,
+            (got, _) => {
                 drop(state);
                 return called(|| then(got.here()));
             }
-        }
+        };
+        let Some(then) = state.fetches.join(key, then) else { return };
         let lookup = Lookup { rows: &[vec![name]], policy: FetchPolicy::Prefix, request: "" };
         let asked = state.grid(&lookup);
         let begun = state.begin(asked);
@@ -173,7 +177,15 @@ impl Storage {
             drop(state);
             return called(|| then(object));
         };
-        state.load(load.with(begun.asked, Ending::Fetch(then)));
+        let load = load.with(begun.asked, Ending::Fetch(then));
+        state.fetches.begin(key, load.handle);
+        state.load(load);
+    }
+
+    /// Takes room for an object that is behind memory, a few others leaving at a time; none if there is room.
+    fn room_to_fetch(&self, name: &[u8]) -> Option<u64> {
+        let bytes = self.shared.lock().needs_room(name)?;
+        self.shared.make_room(bytes)
     }
 
     /// How long an object is, wherever it is. It does not count as used.
@@ -209,7 +221,9 @@ impl Storage {
     /// Looks names up and holds what is found and of use; what is behind memory is brought. Answers at once
     /// with what was decided, and tells `then` what came of it.
     pub fn look(&self, lookup: &Lookup<'_>, then: Then<Held>) -> Vec<Fate> {
+        let (room, kept) = self.room_to_look(lookup);
         let mut state = self.shared.lock();
+        room.into_iter().for_each(|taken| state.take_unnamed(taken));
         let asked = state.grid(lookup);
         if asked.columns() == 0 {
             let held = Held { cells: Vec::new(), fates: Vec::new(), shared: Weak::new() };
@@ -218,6 +232,7 @@ impl Storage {
             return Vec::new();
         }
         let Begun { asked, fates, load } = state.begin(asked);
+        state.give_back(kept.iter());
         if let Some(load) = load {
             state.load(load.with(asked, Ending::Look(then)));
             return fates;
@@ -229,6 +244,14 @@ impl Storage {
         fates
     }
 
+    /// Takes room for what a lookup has to bring, a few others leaving at a time, and holds what it finds in
+    /// memory meanwhile.
+    fn room_to_look(&self, lookup: &Lookup<'_>) -> (Option<u64>, Kept) {
+        let needed = self.shared.lock().hold_for(lookup);
+        let Some((bytes, held)) = needed else { return (None, Vec::new()) };
+        (self.shared.make_room(bytes), held)
+    }
+
     /// Removes an object from everywhere; whether it was there. Who reads it goes on reading.
     pub fn remove(&self, name: &[u8]) -> bool {
         let mut state = self.shared.lock();
@@ -238,19 +261,19 @@ impl Storage {
         was_there
     }
 
-    /// Removes every object from everywhere.
+    /// Removes every object that is there from everywhere, a few at a time. What others write meanwhile may
+    /// be removed too, or stay.
     pub fn clear(&self) {
-        let mut state = self.shared.lock();
-        let keys: Vec<KeyId> = state.names.keys().collect();
-        for key in keys {
-            state.remove(key);
+        let mut first = 0;
+        while self.shared.lock().remove_some(first) {
+            first += STEP as u32;
+            std::thread::sleep(PAUSE);
         }
-        state.follow(&mut Incoming::default());
     }
 
     /// Objects there are, wherever they are.
     pub fn len(&self) -> usize {
-        self.shared.lock().names.len()
+        self.shared.lock().presence.count()
     }
 
     /// Whether there are none.

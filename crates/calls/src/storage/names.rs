@@ -18,12 +18,13 @@ pub(super) struct Names {
     names: Vec<Option<Box<[u8]>>>,
     vacant: Vec<KeyId>,
     len: usize,
+    bytes: u64,
 }
 
 impl Default for Names {
     fn default() -> Self {
         let index = (0..PARTS).map(|_| HashTable::new()).collect();
-        Self { index, names: vec![None], vacant: Vec::new(), len: 0 }
+        Self { index, names: vec![None], vacant: Vec::new(), len: 0, bytes: 0 }
     }
 }
 
@@ -46,6 +47,7 @@ impl Names {
         let rehash = |key: &KeyId| names[key.0 as usize].as_deref().map_or(0, xxh3_64);
         self.index[part(hash)].insert_unique(hash, key, rehash);
         self.len += 1;
+        self.bytes += name.len() as u64;
         key
     }
 
@@ -63,6 +65,7 @@ impl Names {
         }
         self.vacant.push(key);
         self.len -= 1;
+        self.bytes -= name.len() as u64;
         Some(name)
     }
 
@@ -71,16 +74,14 @@ impl Names {
         self.len
     }
 
-    /// Numbers there are, in use or not.
-    #[cfg(test)]
-    pub(super) fn numbers(&self) -> usize {
-        self.names.len()
+    /// What they take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    /// Every number in use.
-    pub(super) fn keys(&self) -> impl Iterator<Item = KeyId> + '_ {
-        let numbered = (0..).map(KeyId).zip(&self.names);
-        numbered.filter_map(|(key, name)| name.as_ref().map(|_| key))
+    /// Numbers there are, in use or not.
+    pub(super) fn numbers(&self) -> usize {
+        self.names.len()
     }
 }
 

@@ -98,7 +98,8 @@ fn recovered(depot: &Depot, recovered: u64) -> TierStatus {
 fn flow(plan: &Plan, options: &StorageOptions) -> Flow {
     let share = plan.l1.capacity_bytes.map_or(UNDER_WAY_BYTES, |capacity| capacity / 4);
     let most = options.under_way_bytes.unwrap_or(share);
-    Flow { storing: vec![0; plan.adapters.len()], storing_most: most, loading_most: most, ..Flow::default() }
+    let (storing, ending) = (vec![0; plan.adapters.len()], vec![false; plan.adapters.len()]);
+    Flow { storing, ending, storing_most: most, loading_most: most, ..Flow::default() }
 }
 
 /// Takes in what earlier processes left in the tiers. Of several objects of one name only the latest is
@@ -173,6 +174,7 @@ impl State {
         self.deadlines.set(key, until_ms);
         let is_wanted = !self.deadlines.is_over(key) && self.engine.restore(adapter, key, *bytes);
         if is_wanted {
+            self.notice(key);
             let layout = LayoutId(u32::try_from(*bytes).unwrap_or(u32::MAX));
             let keys: Box<[KeyId]> = [key].into();
             self.tell(None, || StorageCall::Found { tier: adapter as u8 + 1, keys, layout }, None);

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use wavetank_model::{Fate, KeyId, StorageCall, WriteMode};
 
+use super::background::STEP;
 use super::deadlines::since_1970_ms;
 use super::journal::thread_number;
 use super::look::layout;
@@ -12,24 +13,73 @@ use super::named::{Only, Set, SetManner};
 use super::state::{Incoming, State};
 use crate::bytes::Object;
 
+/// Room that is being taken.
+pub(super) struct Demand {
+    pub(super) taken: u64,
+    /// What of it is not taken yet.
+    missing: u64,
+}
+
 impl State {
+    /// So much less of memory is taken by what is no object: room for one without a name, or a name.
     pub(super) fn take_unnamed(&mut self, taken: u64) {
         self.engine.set_unnamed(self.engine.unnamed() - taken);
     }
 
-    /// Takes room for an object without a name; how much.
-    pub(super) fn make_room(&mut self, bytes: u64) -> Option<u64> {
-        let taken = self.engine.room_of(bytes)?;
-        self.engine.set_unnamed(self.engine.unnamed() + taken);
-        if !self.engine.fits() {
-            self.make_fit();
-            self.follow(&mut Incoming::default());
+    /// Lets up to `most` objects leave memory until so much more fits; how many left.
+    pub(super) fn make_free(&mut self, bytes: u64, most: u64) -> u64 {
+        let left = self.engine.make_free(bytes, most);
+        if left > 0 {
+            let evicted = u32::try_from(left).unwrap_or(u32::MAX);
+            let call = || StorageCall::EvictionPass { tier: 0, evicted, most: Some(evicted) };
+            self.tell(None, call, None);
         }
-        if !self.engine.fits() {
-            self.take_unnamed(taken);
+        left
+    }
+
+    /// How many objects may leave at a time for so much room: not more than it takes where their names leave
+    /// with them, which is not seen before they have.
+    fn step(&self, missing: u64) -> u64 {
+        let name = self.names.bytes() / (self.names.len() as u64).max(1);
+        let is_enough = missing / name.max(1) + 1;
+        if self.flow.storing.is_empty() { is_enough.min(STEP) } else { STEP }
+    }
+
+    /// What could be used of memory for an object once all has left that can. A name leaves with its object,
+    /// unless that is behind memory as well.
+    pub(super) fn available(&self) -> u64 {
+        let names = if self.flow.storing.is_empty() { self.names.bytes() } else { 0 };
+        let room = self.engine.free().saturating_add(self.engine.could_free() + names);
+        room.saturating_sub(self.promised)
+    }
+
+    /// Begins to take room for an object without a name; nothing if there cannot be so much.
+    pub(super) fn demand(&mut self, bytes: u64) -> Option<Demand> {
+        let taken = self.engine.taken_by(bytes);
+        if taken > self.available() {
             return None;
         }
-        Some(taken)
+        self.promised += taken;
+        Some(Demand { taken, missing: taken })
+    }
+
+    /// Takes some of that room, letting a few objects leave for it: whether that was all. Nothing if no more
+    /// can be had: others were faster.
+    pub(super) fn supply(&mut self, demand: &mut Demand) -> Option<bool> {
+        let left = self.make_free(demand.missing, self.step(demand.missing));
+        if left > 0 {
+            self.follow(&mut Incoming::default());
+        }
+        let got = demand.missing.min(self.engine.free());
+        self.engine.set_unnamed(self.engine.unnamed() + got);
+        self.promised -= got;
+        demand.missing -= got;
+        if demand.missing == 0 || left > 0 {
+            return Some(demand.missing == 0);
+        }
+        self.promised -= demand.missing;
+        self.take_unnamed(demand.taken - demand.missing);
+        None
     }
 
     /// The number of a name under which something is known. What has had its time is gone.
@@ -71,6 +121,11 @@ impl State {
         }
         if there.is_some() {
             self.remove(key);
+        } else {
+            // There was room for the object; its name needs some of its own.
+            while self.make_free(self.engine.taken_by(bytes), 1) > 0 {
+                self.follow(&mut Incoming::default());
+            }
         }
         let fate = self.write(key, object, manner.expires);
         Set { fate, before }

@@ -8,12 +8,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use wavetank_model::{Fate, KeyId, Nanos, Prefetch, Recorded, StorageCall};
-use wavetank_store::Existing;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::background::{PAUSE, STEP};
 use super::deadlines::Deadlines;
+use super::fetches::Fetches;
 use super::journal::{Called, Journal, thread_number};
 use super::names::Names;
+use super::presence::Presence;
 use super::tenant::TenantBytes;
 use super::{Held, Then};
 use crate::bytes::{Depot, Object, Parcel, Pool, Wanted};
@@ -52,6 +54,8 @@ pub(super) struct State {
     pub(super) tenants: TenantBytes,
     /// Objects in memory, by key.
     residents: Vec<Option<Arc<Object>>>,
+    pub(super) presence: Presence,
+    pub(super) fetches: Fetches,
     /// Objects that are not wanted any more, until the lock is given back.
     trash: Trash,
     /// Prefetches whose outcome nobody has asked for; absent while they are under way.
@@ -64,6 +68,8 @@ pub(super) struct State {
     /// Errands and loads that have not ended.
     pub(super) under_way: u64,
     pub(super) flow: Flow,
+    /// Room in memory that is being made for objects that are to be written.
+    pub(super) promised: u64,
     /// Deletions under way of each key: its number is not given to another name meanwhile.
     deletions: HashMap<KeyId, u32>,
     /// Objects that were written so far: of two of one name the later has the higher number, in every tier.
@@ -80,8 +86,10 @@ pub(super) struct State {
 pub(super) struct Flow {
     /// Bytes on their way to each tier.
     pub(super) storing: Vec<u64>,
-    /// More is not copied.
+    /// More is copied later.
     pub(super) storing_most: u64,
+    /// Tiers to which nothing is copied that was put off: what they have is about to go.
+    pub(super) ending: Vec<bool>,
     /// Bytes on their way from all tiers.
     pub(super) loading: u64,
     /// More is not brought.
@@ -171,6 +179,8 @@ impl State {
             deadlines: Deadlines::default(),
             tenants,
             residents: Vec::new(),
+            presence: Presence::default(),
+            fetches: Fetches::default(),
             trash: Trash::default(),
             prefetches: HashMap::new(),
             handles: 0,
@@ -178,6 +188,7 @@ impl State {
             loads: None,
             under_way: 0,
             flow: Flow::default(),
+            promised: 0,
             deletions: HashMap::new(),
             written: 0,
             journal,
@@ -192,6 +203,7 @@ impl State {
         let Some(most) = keys.map(|key| key.0 as usize + 1).max() else { return };
         if self.residents.len() < most {
             grow(&mut self.residents, most);
+            self.presence.grow(most);
             self.engine.know(most);
         }
     }
@@ -201,9 +213,10 @@ impl State {
         self.residents.get(key.0 as usize)?.as_ref()
     }
 
-    /// A number for `name`, which has none.
+    /// A number for `name`, which has none. The name takes room in memory as long as it has one.
     pub(super) fn number(&mut self, name: &[u8]) -> KeyId {
         let key = self.names.give(name);
+        self.engine.set_unnamed(self.engine.unnamed() + name.len() as u64);
         self.know([key].into_iter());
         let tenant = self.tenants.named(name);
         // 0 is nobody.
@@ -238,12 +251,14 @@ impl State {
                 let object = incoming.take(key);
                 self.tenants.enter(self.engine.tenant_of(key), object.len());
                 self.residents[key.0 as usize] = Some(object);
+                self.notice(key);
             }
             Happened::Freed(key) => {
                 let object = self.residents[key.0 as usize].take();
                 let bytes = object.as_ref().map_or(0, |object| object.len());
                 self.tenants.leave(self.engine.tenant_of(key), bytes);
                 self.trash.add(object);
+                self.notice(key);
                 self.idle.push(key);
             }
             Happened::Copying(adapter, keys) => self.copy(usize::from(adapter), &keys),
@@ -252,13 +267,19 @@ impl State {
                 if self.send(usize::from(adapter), errand) {
                     *self.deletions.entry(key).or_default() += 1;
                 }
+                self.notice(key);
                 self.idle.push(key);
             }
             Happened::Unstaged(key) | Happened::Unloaded(_, key) => self.idle.push(key),
-            Happened::Copied(_, keys) | Happened::Dropped(_, keys) => self.idle.extend(&keys),
+            Happened::Copied(_, keys) => {
+                keys.iter().for_each(|key| self.notice(*key));
+                self.idle.extend(&keys);
+            }
+            Happened::Postponed(_, keys) => self.idle.extend(&keys),
             Happened::Staged(_)
             | Happened::Loading(..)
             | Happened::Lost(..)
+            | Happened::Resumed(..)
             | Happened::Passed(..)
             | Happened::Fetched(..)
             | Happened::Found(..)
@@ -266,41 +287,23 @@ impl State {
         }
     }
 
-    /// Sends objects to a tier behind, unless too much is on its way there: it is too slow for them then.
-    fn copy(&mut self, adapter: usize, keys: &[KeyId]) {
-        let parcel = |key: &KeyId| {
-            let object = Arc::clone(self.resident(*key).expect("what is copied is in memory"));
-            let expires_s = self
-                .deadlines
-                .of(*key)
-                .map_or(0, |until_ms| u32::try_from(until_ms / 1000).unwrap_or(u32::MAX).max(1));
-            // Under a name there may be something else now; under a number there is always the same.
-            let is_named = self.names.of(*key).is_some();
-            let existing = if is_named { Existing::Replace } else { Existing::Keep };
-            let (name, taken) = (self.name(*key), self.engine.taken_by(object.len() as u64));
-            Parcel { key: *key, name, object, taken, existing, number: self.written, expires_s }
-        };
-        let parcels: Vec<Parcel> = keys.iter().map(parcel).collect();
-        let bytes: u64 = parcels.iter().map(|parcel| parcel.taken).sum();
-        let storing = self.flow.storing.get(adapter).copied().unwrap_or(0);
-        if storing > 0 && storing + bytes > self.flow.storing_most {
-            self.engine.drop_copy(adapter, keys);
-            let tier = adapter as u8 + 1;
-            let fates = vec![Fate::NoMemory; keys.len()];
-            self.tell(None, || StorageCall::StoreCompleted { tier, keys: keys.into() }, Some(&fates));
-            return;
-        }
-        let count = parcels.len() as u64;
-        if self.send(adapter, Errand::Store(parcels)) {
-            self.flow.storing[adapter] += bytes;
-            self.flow.stores += count;
-        }
-    }
-
-    fn send(&mut self, adapter: usize, errand: Errand) -> bool {
+    pub(super) fn send(&mut self, adapter: usize, errand: Errand) -> bool {
         let is_sent = self.errands.get(adapter).is_some_and(|queue| queue.send(errand).is_ok());
         self.under_way += u64::from(is_sent);
         is_sent
+    }
+
+    /// Looks whether there is an object of `key`, for those that count.
+    pub(super) fn notice(&mut self, key: KeyId) {
+        self.presence.note(key, self.engine.is_there(key));
+    }
+
+    /// Whether names take so much of memory that tiers behind have to let objects go: only then do they get
+    /// less. Those of what is being deleted there are about to go.
+    pub(super) fn has_many_names(&self) -> bool {
+        let each = self.names.bytes() / (self.names.len() as u64).max(1);
+        let stay = self.names.bytes().saturating_sub(self.deletions.len() as u64 * each);
+        self.engine.capacity().is_some_and(|capacity| stay > capacity / 2)
     }
 
     /// A deletion in a tier behind has ended.
@@ -330,7 +333,8 @@ impl State {
     }
 
     pub(super) fn free_number(&mut self, key: KeyId) {
-        if self.names.free(key).is_some() {
+        if let Some(name) = self.names.free(key) {
+            self.take_unnamed(name.len() as u64);
             self.deadlines.remove(key);
             self.tenants.forget(self.engine.tenant_of(key));
         }
@@ -339,6 +343,7 @@ impl State {
     /// Takes an object out of every tier, and says so; whether there was one.
     pub(super) fn remove(&mut self, key: KeyId) -> bool {
         let was_there = self.engine.force_out(key);
+        self.fetches.outdate(key);
         if was_there {
             let keys = || [key].into();
             self.tell(Some(thread_number()), || StorageCall::Removed { keys: keys() }, None);
@@ -346,14 +351,17 @@ impl State {
         was_there
     }
 
-    /// Lets objects leave memory until no more is used than there is.
-    pub(super) fn make_fit(&mut self) {
-        let left = self.engine.make_fit();
-        if left > 0 {
-            let evicted = u32::try_from(left).unwrap_or(u32::MAX);
-            let call = || StorageCall::EvictionPass { tier: 0, evicted, most: Some(evicted) };
-            self.tell(None, call, None);
+    /// Removes what the names with the numbers from `first` on stand for, a step of them; whether there are
+    /// more.
+    pub(super) fn remove_some(&mut self, first: u32) -> bool {
+        let last = first.saturating_add(STEP as u32);
+        for key in (first..last).map(KeyId) {
+            if self.names.of(key).is_some() {
+                self.remove(key);
+            }
         }
+        self.follow(&mut Incoming::default());
+        (last as usize) < self.names.numbers()
     }
 
     /// Writes down what happened, if someone does.
@@ -407,6 +415,18 @@ impl Shared {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.engine.advance(Nanos(self.begun.elapsed().as_nanos() as u64));
         Locked(Some(state))
+    }
+
+    /// Takes room for an object of `bytes` that has no name yet; how much. Others get the lock in between.
+    pub(super) fn make_room(&self, bytes: u64) -> Option<u64> {
+        let mut state = self.lock();
+        let mut demand = state.demand(bytes)?;
+        while !state.supply(&mut demand)? {
+            drop(state);
+            std::thread::sleep(PAUSE);
+            state = self.lock();
+        }
+        Some(demand.taken)
     }
 
     /// The state, to wait with.

@@ -8,8 +8,12 @@ use crate::background::Background;
 /// How a storage layer is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// Names in use.
+    /// Objects there are, in whatever tier.
+    pub objects: u64,
+    /// Names in use: of objects, and of what is on its way or being deleted.
     pub names: u64,
+    /// What they take of memory, besides objects.
+    pub names_bytes: u64,
     /// Those of them that are there for a time only.
     pub expiring: u64,
     /// Memory, then every tier behind it.
@@ -20,6 +24,8 @@ pub struct Status {
     pub stores_in_flight: u64,
     /// Those bytes.
     pub storing_bytes: u64,
+    /// Objects that are to be copied to each tier behind once less is on its way there.
+    pub late: Vec<u64>,
     /// Prefetches that load from tiers behind.
     pub loads_in_flight: u64,
     /// Their bytes.
@@ -58,8 +64,9 @@ impl Storage {
     pub fn status(&self) -> Status {
         let state = self.shared.lock();
         let ((l1, behind), (l1_bytes, behind_bytes)) = (state.engine.counts(), state.engine.used());
-        let capacity_bytes = state.engine.capacity();
-        let memory = TierStatus { entries: l1, bytes: l1_bytes, capacity_bytes, ..TierStatus::default() };
+        let (capacity_bytes, names_bytes) = (state.engine.capacity(), state.names.bytes());
+        let bytes = l1_bytes - names_bytes;
+        let memory = TierStatus { entries: l1, bytes, capacity_bytes, ..TierStatus::default() };
         let tier = |adapter: usize| TierStatus {
             entries: behind[adapter],
             bytes: behind_bytes[adapter],
@@ -69,12 +76,15 @@ impl Storage {
         let tiers = (0..behind.len()).map(tier);
         let tiers = [memory].into_iter().chain(tiers).collect();
         let status = Status {
+            objects: state.presence.count() as u64,
             names: state.names.len() as u64,
+            names_bytes,
             expiring: state.deadlines.len() as u64,
             tiers,
-            staged_bytes: state.engine.unnamed(),
+            staged_bytes: state.engine.unnamed() - names_bytes,
             stores_in_flight: state.flow.stores,
             storing_bytes: state.flow.storing.iter().sum(),
+            late: state.engine.late_counts(),
             loads_in_flight: state.flow.loads,
             loading_bytes: state.flow.loading,
             refused_loads: state.flow.refused_loads,

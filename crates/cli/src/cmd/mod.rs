@@ -10,5 +10,6 @@ pub(crate) mod replay;
 mod replay_flags;
 pub(crate) mod report;
 pub(crate) mod serve;
+pub(crate) mod sweep;
 pub(crate) mod trace;
 pub(crate) mod validate;

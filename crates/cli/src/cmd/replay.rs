@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use wavetank::{
-    Error, Observer, Plan, ReplayArgs, ReplayTraceFiles, Replayed, Result, Run, Watch, replay, replay_seeds,
-    timing_note,
+    Error, Keep, Observer, Plan, ReplayArgs, ReplayTraceFiles, Replayed, Result, Run, Watch, replay,
+    replay_seeds, timing_note,
 };
 use wavetank_model::{ServeEvent, Sink};
 use wavetank_report::render;
@@ -79,7 +79,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     }
     flags.pictures.check("replay")?;
     let stop = Interrupt::watch()?;
-    let records = flags.per_request_jsonl.is_some();
+    let keep = Keep { records: flags.per_request_jsonl.is_some(), pictures: true };
     let replayed = match flags.seeds {
         Some(count) => {
             stop.loaded.store(true, Ordering::Relaxed);
@@ -90,7 +90,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
                 progress: Progress::start(Arc::clone(&stop.loaded)),
                 traces: traces(&plan, flags.otlp_file.as_deref(), flags.perfetto.as_deref())?,
             };
-            let replayed = replay(&plan, Observer { watch: &mut watcher, stop: &stop.raised, records })?;
+            let replayed = replay(&plan, Observer { watch: &mut watcher, stop: &stop.raised, keep })?;
             watcher.traces.map_or(Ok(()), |traces| traces.finish(replayed.outcome.end))?;
             replayed
         }

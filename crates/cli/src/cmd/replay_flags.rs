@@ -297,3 +297,21 @@ impl From<ReplayFlags> for ReplayArgs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: a new flag that files (`wavetank sweep`) cannot name, or a name that is no flag.
+    #[test]
+    fn every_flag_has_its_name_in_files() {
+        let command = ReplayFlags::augment_args(clap::Command::new("replay"));
+        let typed = command.get_arguments().filter_map(|flag| flag.get_long());
+        let mut typed: Vec<String> =
+            typed.map(|flag| flag.replace('-', "_")).chain(["trace".to_owned()]).collect();
+        let mut named: Vec<String> = ReplayArgs::names().map(str::to_owned).collect();
+        typed.sort();
+        named.sort();
+        assert_eq!(typed, named);
+    }
+}

@@ -233,7 +233,7 @@ fn plan(flags: Flags) -> Result<Plan> {
     let password = std::env::var("WAVETANK_PASSWORD").ok();
     args.password = password.map(Secret::of);
     let recording = recording.or(&args).recording()?.map(|recording| {
-        recording.check_parts()?;
+        recording.check_place()?;
         Ok(Recording {
             path: recording.path,
             rotate_bytes: recording.rotate_bytes,

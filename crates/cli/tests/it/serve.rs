@@ -2,11 +2,13 @@
 
 use std::io::Write;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, WAVETANK};
 use crate::serve_client::{Response, Server, frame, head};
 
 const SMALL: &str = "--l1-size-gb 0.05";
@@ -125,12 +127,12 @@ fn what_is_under_way_is_finished_when_the_server_ends() {
     slow.write_all(&body[..500]).unwrap();
     // The server has it when it counts the connection's request as open.
     while server.status()["requests"]["open"] != 1 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     let http = server.http;
     server.signal("-TERM");
     while std::net::TcpStream::connect(http).is_ok() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     slow.write_all(&body[500..]).unwrap();
     let answer = Response::read(slow);
@@ -151,12 +153,12 @@ fn a_second_signal_does_not_wait() {
         .unwrap();
     slow.write_all(&frame(0, &[7; 87])[..20]).unwrap();
     while server.status()["requests"]["open"] != 1 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     let http = server.http;
     server.signal("-INT");
     while std::net::TcpStream::connect(http).is_ok() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     server.signal("-INT");
     let run = server.finish();
@@ -178,4 +180,18 @@ fn a_port_in_use_is_said() {
     assert_eq!(run.code, Some(2));
     let said = run.stderr.replace(&port.to_string(), "PORT");
     assert_snapshot!(said, @"error: --http-port PORT: cannot listen: Address already in use (os error 98)");
+}
+
+/// Broken by: a recording that was begun and stays when the doors cannot be opened.
+#[test]
+fn a_start_without_threads_leaves_no_recording() {
+    let sandbox = Sandbox::empty();
+    let mut limited = Command::new("sh");
+    // Every thread of the front door needs two descriptors.
+    limited.args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\"", WAVETANK]);
+    let line = format!("serve {SMALL} --port 0 --http-port 0 --resp-threads 64 --trace-output calls.lct");
+    let run = sandbox.spawn(limited, &line, Stdio::null()).finish(Duration::from_secs(20));
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
+    assert!(run.stderr.contains("Too many open files"), "{}", run.stderr);
+    assert_eq!(sandbox.names_in(""), Vec::<String>::new());
 }

@@ -1,6 +1,6 @@
 //! A server under test, and the least of an HTTP client.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
@@ -77,6 +77,13 @@ impl Server {
         stream
     }
 
+    /// A Redis client of it.
+    pub(crate) fn redis(&self) -> Redis {
+        let stream = TcpStream::connect(self.resp).expect("it listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("a socket");
+        Redis(BufReader::new(stream))
+    }
+
     pub(crate) fn get(&self, path: &str) -> Response {
         self.request("GET", path, b"")
     }
@@ -132,6 +139,37 @@ impl Drop for Server {
 /// The address after `mark` in the line that says where the server is.
 fn address(line: &str, mark: &str) -> Option<SocketAddr> {
     line.split_once(mark)?.1.split([' ', ',', '\n']).next()?.parse().ok()
+}
+
+/// A connection of a Redis client.
+pub(crate) struct Redis(BufReader<TcpStream>);
+
+impl Redis {
+    /// The answer to a command, without its type; nothing for nil. An error is one, as is a server
+    /// that is gone.
+    pub(crate) fn ask(&mut self, words: &[&[u8]]) -> io::Result<Option<Vec<u8>>> {
+        let mut command = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            command.extend(format!("${}\r\n", word.len()).into_bytes());
+            command.extend_from_slice(word);
+            command.extend(b"\r\n");
+        }
+        self.0.get_mut().write_all(&command)?;
+        let mut line = String::new();
+        self.0.read_line(&mut line)?;
+        let line = line.strip_suffix("\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
+        match line.split_at(1) {
+            ("$", "-1") | ("_", "") => Ok(None),
+            ("$", length) => {
+                let mut bytes = vec![0; length.parse::<usize>().map_err(io::Error::other)? + 2];
+                self.0.read_exact(&mut bytes)?;
+                bytes.truncate(bytes.len() - 2);
+                Ok(Some(bytes))
+            }
+            ("+" | ":", rest) => Ok(Some(rest.as_bytes().to_vec())),
+            _ => Err(io::Error::other(line.to_owned())),
+        }
+    }
 }
 
 /// The lines before a body.

@@ -126,7 +126,8 @@ fn a_tier_that_fails_or_hangs_is_a_miss() {
     }
 }
 
-/// Broken by: tenants that share a quota, or one that takes another's.
+/// Broken by: tenants that share a quota, or one that takes another's; a row of metrics that is another's, or
+/// one for whatever clients call themselves.
 #[test]
 fn tenants_have_their_quotas() {
     let sandbox = Sandbox::empty();
@@ -144,6 +145,14 @@ fn tenants_have_their_quotas() {
     let bytes = |salt: &str| tenants[salt].as_u64().unwrap();
     assert!(bytes("alice") <= 64 << 10 && bytes("alice") > 0, "{tenants}");
     assert_eq!(bytes("bob"), 40 * 4000, "{tenants}");
+    // Salts are the clients' to choose: those without a quota share a row.
+    let path = "/v1/store?request_id=c&model=m&cache_salt=carol&chunk_hashes=0a";
+    server.request("PUT", path, &frame(0, &[1; 4000]));
+    let metrics = server.get("/metrics").text();
+    let rows = metrics.lines().filter_map(|line| line.strip_prefix("wavetank_tenant_used_bytes{cache_salt="));
+    let rows: Vec<&str> = rows.collect();
+    let expected = [format!("\"alice\"}} {}", bytes("alice")), format!("\"(others)\"}} {}", 41 * 4000)];
+    assert_eq!(rows, expected, "{metrics}");
 }
 
 /// Broken by: a recording that is not closed, or that lacks calls.
@@ -163,6 +172,71 @@ fn a_recording_is_whole_after_the_end() {
     for call in ["submit_prefetch_task", "reserve_write", "finish_write"] {
         assert!(info.stdout.contains(call), "{call}: {}", info.stdout);
     }
+}
+
+/// Broken by: a verb that writes over what another process records, or says so in words of its own.
+#[test]
+fn a_recording_that_is_being_written_is_left_alone_by_every_verb() {
+    let sandbox = Sandbox::empty();
+    let server = Server::start(&sandbox, "--l1-size-gb 0.05 --trace-output calls.lct");
+    redis(&server, &[b"SET", b"k", b"value"]);
+    while server.status()["recording"]["calls"] != 2 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let recorded = std::fs::read(sandbox.path("calls.lct")).expect("a recording");
+    sandbox.write("copy.lct", &recorded);
+    let said = "error: calls.lct: another recording is being written to it\n\
+                hint: record to another name, or end the one that runs first\n";
+    for line in [
+        "serve --l1-size-gb 0.05 --check",
+        "serve --l1-size-gb 0.05 --port 0 --http-port 0",
+        "bench --model tiny-1b --num-users 1 --duration 1 --gpu-mem-gb 0 --cpu-mem-gb 0.05 --backend null",
+        "trace replay copy.lct",
+    ] {
+        let run = sandbox.run(&format!("{line} --trace-output calls.lct"));
+        assert_eq!((run.code, run.stderr.as_str()), (Some(2), said), "{line}");
+    }
+    assert_eq!(std::fs::read(sandbox.path("calls.lct")).expect("a recording"), recorded);
+    server.end();
+    let again = sandbox.run("trace replay copy.lct --trace-output calls.lct --output r.json");
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+}
+
+/// Broken by: a recording of which nothing is told while it runs, or that ends early without a word.
+#[test]
+fn a_recording_is_told_of_while_it_runs() {
+    let sandbox = Sandbox::empty();
+    let server = Server::start(&sandbox, "--l1-size-gb 0.05 --trace-output calls.lct --trace-cap-mb 0.02");
+    let recording = || server.status()["recording"].clone();
+    redis(&server, &[b"SET", b"k", b"value"]);
+    while recording()["calls"] != 2 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let bytes = std::fs::metadata(sandbox.path("calls.lct")).expect("a file").len();
+    let expected =
+        json!({ "files": ["calls.lct"], "calls": 2, "bytes": bytes, "lost": 0, "ended_early": null });
+    assert_eq!(recording(), expected);
+    let metrics = server.get("/metrics").text();
+    for line in
+        ["recorded_calls_total 2", &format!("recorded_bytes_total {bytes}"), "recording_ended_early 0"]
+    {
+        assert!(metrics.contains(&format!("\nwavetank_{line}\n")), "{line}: {metrics}");
+    }
+    let mut client = server.redis();
+    while recording()["ended_early"].is_null() {
+        client.ask(&[b"SET", b"k", b"value"]).expect("a reply");
+    }
+    let told = recording();
+    assert_eq!(told["ended_early"], "its largest size was reached", "{told}");
+    assert!(told["bytes"].as_u64() <= Some(20_000) && told["lost"].as_u64() > Some(0), "{told}");
+    assert!(server.get("/metrics").text().contains("\nwavetank_recording_ended_early 1\n"));
+    // The log says it once, in a second or so, or at the end.
+    thread::sleep(Duration::from_millis(1100));
+    let run = server.end();
+    let said = "the recording ended early: its largest size was reached";
+    assert_eq!(run.stderr.matches(&format!("warning: {said}\n")).count(), 1, "{}", run.stderr);
+    assert!(run.stdout.ends_with(&format!("Warning: {said}\n")), "{}", run.stdout);
+    assert!(!run.stdout.contains(" 0 lost"), "{}", run.stdout);
 }
 
 /// Broken by: spans that are not made, lack what the lookup found, or are lost at the end.

@@ -301,7 +301,9 @@ impl Sink<ServeEvent<'_>> for Records {
                 record.destination_reserved_ms = Some(times.reserved_at.as_ms());
                 record.destination_activated_ms = Some(at.as_ms());
             }
-            ServeEvent::RequestQueued { .. } | ServeEvent::RequestPreempted { .. } => {}
+            ServeEvent::RequestQueued { .. }
+            | ServeEvent::RequestPreempted { .. }
+            | ServeEvent::PassesRan { .. } => {}
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.end(request, at, "completed", None),
             ServeEvent::RequestRejected { request, at, reason, .. } => {

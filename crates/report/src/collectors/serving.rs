@@ -5,7 +5,8 @@ use wavetank_model::{
     HandoffTimes, InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, Sink, WorkerId,
 };
 
-use crate::summary::{Counts, Summary};
+use super::course::{CourseOf, Place, Served, Workers};
+use crate::summary::{Counts, Pictures, Summary, curve_percentiles};
 use crate::{Attribution, Gaps, Samples, Spans, WorkerShare};
 
 /// Bounds a request must keep to be good, all inclusive; `None` is no bound.
@@ -64,6 +65,7 @@ struct Progress {
     input_tokens: u32,
     first_reuse: u32,
     best_reuse: u32,
+    place: Place,
 }
 
 /// The parts of a request's way to a decode worker; all zero for one that stays where it is.
@@ -89,6 +91,7 @@ impl Handoff {
 #[derive(Default)]
 pub struct Serving {
     sla: Sla,
+    course: Option<CourseOf>,
     in_flight: InFlight<Progress>,
     counts: Counts,
     ttft_ms: Samples,
@@ -121,9 +124,28 @@ impl Serving {
         Self { sla, ..Self::default() }
     }
 
+    /// The same, which also keeps what pictures are drawn from.
+    pub fn picturing(self, fleet: &[Workers]) -> Self {
+        Self { course: Some(CourseOf::new(fleet)), ..self }
+    }
+
+    fn pictures(&mut self) -> Option<Pictures> {
+        let course = self.course.take()?;
+        [&mut self.ttft_ms, &mut self.tpot_ms, &mut self.e2e_ms].into_iter().for_each(Samples::sort);
+        let percentiles = curve_percentiles();
+        let curves = vec![
+            ("ttft_ms", self.ttft_ms.curve(&percentiles)),
+            ("tpot_ms", self.tpot_ms.curve(&percentiles)),
+            ("itl_ms", self.gaps.curve_ms(&percentiles)),
+            ("e2e_latency_ms", self.e2e_ms.curve(&percentiles)),
+        ];
+        Some(Pictures { course, curves })
+    }
+
     /// The numbers of everything recorded.
-    pub fn summary(self) -> Summary {
+    pub fn summary(mut self) -> Summary {
         Summary {
+            pictures: self.pictures(),
             goodput: self.sla.is_set().then_some((self.good_requests, self.good_tokens)),
             counts: self.counts,
             duration: self.last_completion,
@@ -169,14 +191,25 @@ impl Serving {
             input_tokens: request.prompt.tokens(),
             first_reuse: 0,
             best_reuse: 0,
+            place: Place::Router,
         };
         self.in_flight.insert(id, progress);
+        self.course.iter_mut().for_each(|course| course.arrived(arrival));
     }
 
     fn routed(&mut self, id: RequestId, worker: WorkerId, at: Nanos) {
         let progress = live(&mut self.in_flight, id);
         (progress.worker, progress.routed) = (worker, at);
         self.share(worker).requests += 1;
+        self.put(id, Place::Waiting(worker), at);
+    }
+
+    /// A request is somewhere else from now on.
+    fn put(&mut self, id: RequestId, place: Place, at: Nanos) {
+        if let Some(course) = &mut self.course {
+            let before = std::mem::replace(&mut live(&mut self.in_flight, id).place, place);
+            course.moved(before, place, at);
+        }
     }
 
     fn share(&mut self, worker: WorkerId) -> &mut WorkerShare {
@@ -186,26 +219,41 @@ impl Serving {
         &mut self.workers[worker.index()]
     }
 
-    fn admitted(&mut self, id: RequestId, at: Nanos, reused: u32) {
+    fn admitted(&mut self, (id, worker): (RequestId, WorkerId), at: Nanos, reused: u32) {
+        self.put(id, Place::Running(worker), at);
         let progress = live(&mut self.in_flight, id);
         if progress.first_admit.is_none() {
             progress.first_admit = Some(at);
             progress.first_reuse = reused;
-            let worker = progress.worker;
+            let (worker, asked) = (progress.worker, progress.input_tokens);
             progress.best_reuse = reused;
             self.share(worker).reused_tokens += u64::from(reused);
+            self.course.iter_mut().for_each(|course| course.looked_up(at, asked, reused));
         } else {
             progress.best_reuse = progress.best_reuse.max(reused);
             self.counts.readmissions += 1;
         }
     }
 
-    fn prompt_computed(&mut self, id: RequestId, worker: WorkerId, step: Nanos, tokens: u32) {
+    fn preempted(&mut self, id: RequestId, worker: WorkerId, at: Nanos) {
+        self.counts.preemptions += 1;
+        self.put(id, Place::Waiting(worker), at);
+        self.course.iter_mut().for_each(|course| course.preempted(at));
+    }
+
+    fn prompt_computed(
+        &mut self,
+        id: RequestId,
+        worker: WorkerId,
+        (start, step): (Nanos, Nanos),
+        tokens: u32,
+    ) {
         let progress = live(&mut self.in_flight, id);
         if progress.tokens == 0 {
             progress.prefill += step;
         }
         self.share(worker).prompt_tokens += u64::from(tokens);
+        self.course.iter_mut().for_each(|course| course.computed(start, start + step, tokens));
     }
 
     /// One token per request and step. All but a request's first token close a gap; within a run every gap is
@@ -240,9 +288,12 @@ impl Serving {
             self.gaps.record(steps[0], in_step);
         }
         self.gaps.record_all(&steps[1..], requests.len() as u64);
+        let tokens = (steps.len() * requests.len()) as u64;
+        self.course.iter_mut().for_each(|course| course.emitted(start, end, tokens));
     }
 
     fn completed(&mut self, id: RequestId, at: Nanos) {
+        self.put(id, Place::Elsewhere, at);
         let progress = self.in_flight.remove(id).expect("a request completes once");
         self.counts.completed += 1;
         self.last_completion = self.last_completion.max(at);
@@ -251,6 +302,14 @@ impl Serving {
         self.first_reuse += u64::from(progress.first_reuse);
         self.best_reuse += u64::from(progress.best_reuse);
         let ended = self.latencies(&progress, at);
+        let served = ended.ttft_ms.map(|ttft_ms| Served {
+            first_token: progress.first_token,
+            last_token: progress.last_token,
+            ttft_ms,
+            tpot_ms: ended.tpot_ms,
+            e2e_ms: ended.e2e_ms,
+        });
+        self.course.iter_mut().for_each(|course| course.completed(at, served));
         if self.sla.holds(&ended) {
             self.good_requests += 1;
             self.good_tokens += u64::from(progress.tokens);
@@ -297,8 +356,10 @@ impl Serving {
         self.first_token_wait.record(first_token.since(arrival).since(explained));
     }
 
-    fn handed_off(&mut self, id: RequestId, to: WorkerId, times: HandoffTimes) {
+    fn handed_off(&mut self, id: RequestId, (to, at): (WorkerId, Nanos), times: HandoffTimes) {
         let HandoffTimes { held_at, reserved_at, sent_at, received_at } = times;
+        self.put(id, Place::Elsewhere, held_at);
+        self.put(id, Place::Running(to), at);
         let progress = live(&mut self.in_flight, id);
         progress.worker = to;
         // Room is found before the request is sent to a prefill worker, or after its prompt is computed.
@@ -311,7 +372,9 @@ impl Serving {
         self.share(to).requests += 1;
     }
 
-    fn rejected(&mut self, id: RequestId, reason: RejectReason) {
+    fn rejected(&mut self, id: RequestId, at: Nanos, reason: RejectReason) {
+        self.put(id, Place::Elsewhere, at);
+        self.course.iter_mut().for_each(|course| course.rejected(at));
         self.in_flight.remove(id).expect("a request is rejected once");
         *self.counts.rejected.entry(reason).or_default() += 1;
     }
@@ -325,19 +388,24 @@ impl Sink<ServeEvent<'_>> for Serving {
     fn record(&mut self, event: &ServeEvent<'_>) {
         match *event {
             ServeEvent::RequestArrived { request, at, details } => self.arrived(request, at, details),
-            ServeEvent::RequestAdmitted { request, at, reused_tokens, .. } => {
-                self.admitted(request, at, reused_tokens);
+            ServeEvent::RequestAdmitted { request, worker, at, reused_tokens } => {
+                self.admitted((request, worker), at, reused_tokens);
             }
             ServeEvent::RequestRouted { request, worker, at, .. } => self.routed(request, worker, at),
-            ServeEvent::PromptComputed { request, worker, step, tokens, .. } => {
-                self.prompt_computed(request, worker, step, tokens);
+            ServeEvent::PromptComputed { request, worker, start, step, tokens } => {
+                self.prompt_computed(request, worker, (start, step), tokens);
             }
-            ServeEvent::RequestHandedOff { request, to, times, .. } => self.handed_off(request, to, times),
+            ServeEvent::RequestHandedOff { request, to, times, at, .. } => {
+                self.handed_off(request, (to, at), times);
+            }
             ServeEvent::RequestQueued { .. } => {}
-            ServeEvent::RequestPreempted { .. } => self.counts.preemptions += 1,
+            ServeEvent::RequestPreempted { request, worker, at } => self.preempted(request, worker, at),
+            ServeEvent::PassesRan { worker, start, end, blocks_in_use } => {
+                self.course.iter_mut().for_each(|course| course.ran(worker, (start, end), blocks_in_use));
+            }
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),
-            ServeEvent::RequestRejected { request, reason, .. } => self.rejected(request, reason),
+            ServeEvent::RequestRejected { request, at, reason, .. } => self.rejected(request, at, reason),
         }
     }
 }

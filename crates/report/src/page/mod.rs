@@ -3,6 +3,10 @@
 //! One file for each kind of report, one row each in [`ALL`].
 
 mod replay;
+mod storage;
+mod suite;
+mod sweep;
+mod validate;
 
 use serde_json::Value;
 use wavetank_model::{Error, Result};
@@ -86,7 +90,7 @@ pub struct Entry {
 }
 
 /// Every kind of report that has a page, in the order of their parts.
-pub const ALL: &[Entry] = &[replay::ENTRY];
+pub const ALL: &[Entry] = &[replay::ENTRY, storage::ENTRY, suite::ENTRY, sweep::ENTRY, validate::ENTRY];
 
 /// The page of `runs`, which may be of several kinds.
 pub fn page(title: &str, runs: &[Run]) -> Result<Page> {

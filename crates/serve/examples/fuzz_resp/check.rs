@@ -35,7 +35,7 @@ fn commands(bytes: &[u8], size: usize, limits: Limits) -> (Vec<Command>, Option<
     let mut parser = Parser::new(limits);
     let (mut inbox, mut found, mut rest) = (Vec::new(), Vec::new(), bytes);
     loop {
-        match parser.step(&inbox) {
+        match parser.step(&mut inbox) {
             Err(fault) => return (found, Some(fault)),
             Ok(Step::More) => {
                 if parser.is_between() {

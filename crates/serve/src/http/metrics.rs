@@ -44,16 +44,18 @@ fn memory(status: &Status, rows: &mut Vec<Row>) {
     };
     let passes = status.background.l1;
     rows.extend([
-        Row::gauge("entries", "Objects there are, wherever they are", status.names as f64),
+        Row::gauge("entries", "Objects there are, wherever they are", status.objects as f64),
         Row::gauge("l1_entries", "Objects in memory", l1.entries as f64),
         bytes("l1_used", "What objects in memory take", l1.bytes),
+        bytes("l1_names", "What names take of memory, besides objects", status.names_bytes),
         bytes("l1_staging", "What objects take that are being written", status.staged_bytes),
         Row::counter("l1_evictions", "Objects that left memory to make room", passes.evicted),
         Row::counter("eviction_rounds", "Looks that found memory full enough", passes.passes),
     ]);
     if let Some(capacity) = l1.capacity_bytes.filter(|capacity| *capacity > 0) {
         rows.push(bytes("l1_capacity", "What memory may hold", capacity));
-        rows.push(Row::gauge("l1_usage_ratio", "Of it, in use", l1.bytes as f64 / capacity as f64));
+        let used = l1.bytes + status.names_bytes;
+        rows.push(Row::gauge("l1_usage_ratio", "Of it, in use", used as f64 / capacity as f64));
     }
 }
 
@@ -84,8 +86,8 @@ fn behind(status: &Status, rows: &mut Vec<Row>) {
             status.refused_loads,
         ),
     ]);
-    let tiers = status.tiers.iter().skip(1).zip(&background.adapters).enumerate();
-    for (number, (tier, counts)) in tiers {
+    let tiers = status.tiers.iter().skip(1).zip(&background.adapters).zip(&status.late).enumerate();
+    for (number, ((tier, counts), &late)) in tiers {
         let of = |row: Row| row.label("l2_name", format!("l2.{number}"));
         let counter = |name: &'static str, help: &'static str, count| of(Row::counter(name, help, count));
         let gauge =
@@ -98,7 +100,9 @@ fn behind(status: &Status, rows: &mut Vec<Row>) {
             counter("l2_stores_completed", "Objects copied to it", counts.copied),
             counter("l2_loads", "Objects loaded from it", counts.loaded),
             counter("l2_dropped", "Objects that found no room in it", counts.dropped),
-            counter("l2_skipped", "Objects not copied because too much was on its way", counts.skipped),
+            counter("l2_postponed", "Copies put off because too much was on its way", counts.postponed),
+            counter("l2_skipped", "Objects that left memory before they were copied", counts.skipped),
+            gauge("l2_waiting", "Objects in memory that are still to be copied", late),
             counter("l2_device_failures", "Objects it failed to write or read", counts.failed),
         ]);
         if let Some(capacity) = tier.capacity_bytes {

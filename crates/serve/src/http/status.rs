@@ -121,7 +121,8 @@ pub(super) fn status(desk: &Desk, history: usize) -> Value {
             "problem": desk.health.problem(),
         },
         "tiers": tiers(desk, &storage),
-        "entries": storage.names,
+        "entries": storage.objects,
+        "names_bytes": storage.names_bytes,
         "lookups": {
             "objects": lookups,
             "l1_hits": l1,
@@ -171,8 +172,9 @@ fn tiers(desk: &Desk, storage: &Status) -> Vec<Value> {
     });
     let moved = [Behind { evictions: storage.background.l1, ..Behind::default() }];
     let moved = moved.iter().chain(&storage.background.adapters);
-    let tiers = [l1].into_iter().chain(behind).zip(&storage.tiers).zip(moved);
-    let told = tiers.map(|(((name, medium, location, policy), tier), moved)| {
+    let waiting = [0].into_iter().chain(storage.late.iter().copied());
+    let tiers = [l1].into_iter().chain(behind).zip(&storage.tiers).zip(moved).zip(waiting);
+    let told = tiers.map(|((((name, medium, location, policy), tier), moved), waiting)| {
         json!({
             "name": name,
             "medium": medium,
@@ -186,7 +188,9 @@ fn tiers(desk: &Desk, storage: &Status) -> Vec<Value> {
             "copied": moved.copied,
             "loaded": moved.loaded,
             "dropped": moved.dropped,
+            "postponed": moved.postponed,
             "skipped": moved.skipped,
+            "waiting": waiting,
             "failed": moved.failed,
             "recovery": {
                 "recovered": tier.recovered, "torn": tier.torn, "foreign": tier.foreign, "spare": tier.spare,

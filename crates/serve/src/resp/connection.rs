@@ -179,7 +179,7 @@ impl Connection {
             if !matches!(self.intake, Intake::Inbox) {
                 return Flow::Hungry;
             }
-            match self.parser.step(self.inbox.bytes()) {
+            match self.parser.step(self.inbox.bytes_mut()) {
                 Ok(Step::Command) => self.run(desk),
                 Ok(Step::Announced(bytes)) => self.announced(desk, bytes),
                 Ok(Step::More) => {

@@ -26,6 +26,11 @@ impl Inbox {
         &self.buffer[self.start..self.end]
     }
 
+    /// The same, to be read in place.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.start..self.end]
+    }
+
     /// Whether nothing is there.
     pub(super) fn is_empty(&self) -> bool {
         self.start == self.end

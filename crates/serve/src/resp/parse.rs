@@ -3,8 +3,12 @@
 //! Small arguments stay in the inbox they were read into. A large one, the value of a `SET`, is announced as
 //! soon as its length is known, so that it can be read from the socket to where it will stay.
 
+mod words;
+
 use std::fmt;
 use std::ops::Range;
+
+use words::words;
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,8 +189,8 @@ impl Parser {
         }
     }
 
-    /// Goes as far as the inbox allows.
-    pub fn step(&mut self, inbox: &[u8]) -> Result<Step, Fault> {
+    /// Goes as far as the inbox allows. Words that a person typed are there without quotes and escapes then.
+    pub fn step(&mut self, inbox: &mut [u8]) -> Result<Step, Fault> {
         loop {
             let moved = match self.state {
                 State::Whole => return Ok(Step::Command),
@@ -204,7 +208,7 @@ impl Parser {
         }
     }
 
-    fn start(&mut self, inbox: &[u8]) -> Result<bool, Fault> {
+    fn start(&mut self, inbox: &mut [u8]) -> Result<bool, Fault> {
         match inbox.get(self.at) {
             None => Ok(false),
             Some(b'*') => {
@@ -226,14 +230,14 @@ impl Parser {
     }
 
     /// A command as a person types it: words on a line.
-    fn typed(&mut self, inbox: &[u8]) -> Result<bool, Fault> {
-        let rest = &inbox[self.at..];
+    fn typed(&mut self, inbox: &mut [u8]) -> Result<bool, Fault> {
+        let rest = &mut inbox[self.at..];
         let Some(end) = rest.iter().take(self.limits.line_bytes).position(|byte| *byte == b'\n') else {
             return if rest.len() >= self.limits.line_bytes { Err(Fault::Line) } else { Ok(false) };
         };
-        let text = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
         let start = self.at;
-        for word in words(text)? {
+        // A return before the end of the line is a blank.
+        for word in words(&mut rest[..end])? {
             self.args.push(Arg::Here(start + word.start..start + word.end));
         }
         self.at += end + 1;
@@ -311,32 +315,6 @@ fn number(text: &[u8]) -> Option<i64> {
         return None;
     }
     std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-/// Words between blanks; one in quotes may hold blanks.
-fn words(text: &[u8]) -> Result<Vec<Range<usize>>, Fault> {
-    let (mut found, mut at) = (Vec::new(), 0);
-    while let Some(skipped) = text[at..].iter().position(|byte| !byte.is_ascii_whitespace()) {
-        let start = at + skipped;
-        let (inside, end) = match text[start] {
-            quote @ (b'"' | b'\'') => {
-                let inside = start + 1;
-                let length = text[inside..].iter().position(|byte| *byte == quote).ok_or(Fault::Quotes)?;
-                (inside..inside + length, inside + length + 1)
-            }
-            _ => {
-                let length = text[start..].iter().position(u8::is_ascii_whitespace);
-                let end = length.map_or(text.len(), |length| start + length);
-                (start..end, end)
-            }
-        };
-        if text.get(end).is_some_and(|byte| !byte.is_ascii_whitespace()) {
-            return Err(Fault::Quotes);
-        }
-        found.push(inside);
-        at = end;
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,33 @@ fn pages_of_other_sites_are_refused() {
     }
 }
 
+/// Requests of others that are answered while `body` is worked on: they begin in the second half of the time
+/// between its last byte and its answer, when all of it was read.
+fn answered_meanwhile(server: &Server, line: &str, body: &[u8]) -> usize {
+    let is_over = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        let others = scope.spawn(move || {
+            let mut answered = Vec::new();
+            while !is_over.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                assert_eq!(here(server, "GET /healthz", b"").0, 200);
+                answered.push((began, Instant::now()));
+            }
+            answered
+        });
+        let mut stream = connect(server);
+        stream.write_all(head(line, "host: localhost\r\n", body.len()).as_bytes()).expect("a request");
+        stream.write_all(body).expect("it reads");
+        let sent = Instant::now();
+        stream.read_exact(&mut [0]).expect("an answer");
+        let told = Instant::now();
+        is_over.store(true, Ordering::Relaxed);
+        let half = sent + (told - sent) / 2;
+        let answered = others.join().expect("they are answered");
+        answered.iter().filter(|(began, ended)| *began >= half && *ended <= told).count()
+    })
+}
+
 /// Broken by: more chunks named than were looked up, which would be searched for one by one; a list of any
 /// length that is read to its end; or long bodies that leave no thread to answer others.
 #[test]
@@ -90,6 +118,10 @@ fn no_request_stalls_the_door() {
     let endless = ask("b", &vec!["ab".to_owned(); 200_000]).to_string();
     let (code, body) = here(&server, "POST /v1/lookup", endless.as_bytes());
     assert!(code == 400 && body.contains("more than 131072"), "{body}");
+    // One that is scheduled badly may see none.
+    let most = ask("c", &(0..130_000).map(|number| format!("{number:064x}")).collect::<Vec<_>>()).to_string();
+    let is_served = |_| answered_meanwhile(&server, "POST /v1/lookup", most.as_bytes()) >= 3;
+    assert!((0..30).any(is_served), "others wait for a long request");
 }
 
 /// Broken by: bodies in JSON or names of requests that take memory beyond the limit, or an object that comes

@@ -91,6 +91,21 @@ const COMMANDS: &[&str] = &[
     "STRLEN zz",
     "STRLEN",
     "STRLEN a b",
+    "TTL a",
+    "PTTL a",
+    "TTL zz",
+    "PTTL zz",
+    "TTL",
+    "PTTL a b",
+    "SET t 1 EX 100",
+    "TTL t",
+    "SET t 1 PX 100400",
+    "TTL t",
+    "SET t 1 PX 100900",
+    "TTL t",
+    "SET t 2",
+    "TTL t",
+    "DEL t",
     "SET r Hello_World",
     "GETRANGE r 0 4",
     "GETRANGE r -5 -1",
@@ -190,6 +205,35 @@ fn replies_are_those_of_redis() {
     }
 }
 
+/// What a person may type: words, quotes of both kinds, escapes, some of them wrong.
+fn typed() -> impl Strategy<Value = String> {
+    let parts = [
+        "a", "\"", "\"", "'", " ", " ", "\\n", "\\x4", "\\x41", "\\\"", "\\'", "\\", "\t", "é", "\x0b",
+        "\\a\\b", "x",
+    ];
+    prop::collection::vec(prop::sample::select(parts.to_vec()), 0..9).prop_map(|parts| parts.concat())
+}
+
+/// Broken by: an escape, a quote or a blank that is read otherwise, or an error that is worded differently.
+#[test]
+fn lines_that_people_type_are_read_as_redis_reads_them() {
+    let Some((ours, theirs)) = both(None) else { return };
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut understood, mut refused) = (0, 0);
+    for _ in 0..800 {
+        let line = format!("set k {}\r\nget k\r\nquit\r\n", typed().new_tree(&mut runner).unwrap().current());
+        let told = |mut client: Client| {
+            client.send(line.as_bytes());
+            String::from_utf8_lossy(&client.rest()).into_owned()
+        };
+        let (us, them) = (told(ours.client()), told(theirs.client()));
+        assert_eq!(us, them, "{}", line.escape_debug());
+        understood += usize::from(us.starts_with("+OK"));
+        refused += usize::from(us.contains("unbalanced quotes in request"));
+    }
+    assert!(understood > 50 && refused > 50, "{understood} understood, {refused} refused");
+}
+
 /// The number of a connection is its own.
 fn masked(hello: &str) -> String {
     let (before, after) = hello.split_once("id\r\n:").unwrap();
@@ -284,6 +328,22 @@ fn fields_of_info_are_those_of_redis() {
     let more: Vec<&String> = ours.difference(&theirs).filter(|name| !name.starts_with("wavetank_")).collect();
     assert_eq!(more, ["server_name"]);
     assert!(ours.len() > 40, "{ours:?}");
+}
+
+/// Broken by: keys or those that end counted otherwise; Redis guesses the mean of their times.
+#[test]
+fn keys_are_counted_as_redis_counts_them() {
+    let Some((ours, theirs)) = both(None) else { return };
+    let keyspace = |client: &mut Client| {
+        client.say("MSET a 1 b 2 c 3");
+        client.say("SET b 1 EX 1000");
+        client.say("SET d 1 PX 1000000");
+        let text = client.say("INFO keyspace");
+        text.split_once(",avg_ttl=").unwrap().0.split_once("# Keyspace").unwrap().1.to_owned()
+    };
+    let (ours, theirs) = (keyspace(&mut ours.client()), keyspace(&mut theirs.client()));
+    assert_eq!(ours, "\r\ndb0:keys=4,expires=2");
+    assert_eq!(ours, theirs);
 }
 
 fn word() -> impl Strategy<Value = String> {

@@ -22,6 +22,7 @@ const CORPUS: &[(&[u8], &str)] = &[
     (b"set a \"b\r\n", "unbalanced quotes in request"),
     (b"set a 'b\r\n", "unbalanced quotes in request"),
     (b"set a \"b\"c\r\n", "unbalanced quotes in request"),
+    (b"set a \"b\\\"\r\n", "unbalanced quotes in request"),
 ];
 
 /// What only we refuse: other servers read on and take it for the next command.
@@ -134,4 +135,8 @@ fn people_can_type_commands() {
     let hello = "$11\r\nhello world\r\n";
     let told = String::from_utf8(client.rest()).unwrap();
     assert_eq!(told, format!("+OK\r\n{hello}{hello}+OK\r\n"), "and nothing after the end");
+    let mut client = server.client();
+    client.send(b"SET a \"b\\n\\x41\"\r\nGET a\r\n");
+    assert_eq!(client.reply().unwrap(), b"+OK\r\n");
+    assert_eq!(client.reply().unwrap(), b"$3\r\nb\nA\r\n");
 }

@@ -105,3 +105,34 @@ fn values_end_when_their_time_is_over() {
     assert_eq!(client.say("EXISTS long short kept"), ":2\r\n");
     assert_eq!(client.say("SET short 3 NX"), "+OK\r\n");
 }
+
+/// Broken by: a time that is counted from the wrong end or in the wrong unit, one that stays when a value is
+/// written anew without, or keys that end and are not counted as such.
+#[test]
+fn clients_are_told_how_long_values_stay() {
+    let server = Server::usual();
+    let mut client = server.client();
+    assert_eq!(client.say("INFO keyspace"), "$12\r\n# Keyspace\r\n\r\n");
+    client.say("SET a 1 EX 1000");
+    client.say("SET b 1 PX 5000400");
+    client.say("SET c 1");
+    let told = |client: &mut crate::client::Client, line: &str| {
+        client.say(line).trim_start_matches(':').trim_end().parse::<i64>().unwrap()
+    };
+    assert_eq!(["TTL c", "PTTL c", "TTL d", "PTTL d"].map(|line| told(&mut client, line)), [-1, -1, -2, -2]);
+    let left = told(&mut client, "PTTL a");
+    assert!((900_001..=1_000_000).contains(&left), "{left}");
+    // Seconds are the nearest ones, of what is left now.
+    let (first, seconds, last) =
+        (told(&mut client, "PTTL b"), told(&mut client, "TTL b"), told(&mut client, "PTTL b"));
+    assert!(
+        first <= 5_000_400 && ((last + 500) / 1000..=(first + 500) / 1000).contains(&seconds),
+        "{seconds}"
+    );
+    assert!(client.say("INFO").ends_with("db0:keys=3,expires=2,avg_ttl=0\r\n\r\n"));
+    client.say("SET a 2");
+    assert_eq!(told(&mut client, "TTL a"), -1);
+    assert!(client.say("INFO keyspace").contains("keys=3,expires=1,"));
+    client.say("DEL b");
+    assert!(client.say("INFO keyspace").contains("keys=2,expires=0,"));
+}

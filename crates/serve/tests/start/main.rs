@@ -71,14 +71,13 @@ fn names(folder: &Path) -> Vec<String> {
 fn a_start_that_fails_leaves_what_another_server_has() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    // Made before there is a recording: a plan refuses one that is there.
     let second = plan(folder, "other", ("calls.lct", "more.jsonl"));
     let first = Running::start(plan(folder, "tier", ("calls.lct", "spans.jsonl")));
     let recorded = fs::read(folder.join("calls.lct")).expect("a recording");
     assert!(!recorded.is_empty());
     let before = names(folder);
     let said = refused(&second);
-    assert!(said.contains("calls.lct: is there already\nhint: record to another name"), "{said}");
+    assert!(said.contains("calls.lct: another recording is being written to it\nhint: record"), "{said}");
     assert_eq!(names(folder), before);
     let said = refused(&plan(folder, "tier", ("else.lct", "more.jsonl")));
     assert!(said.contains("tier"), "the tier is the first server's: {said}");
@@ -105,15 +104,14 @@ fn a_start_that_fails_leaves_what_another_server_has() {
     assert_eq!((report.recorded.expect("a recording").lost, report.warnings), (0, Vec::new()));
 }
 
-/// Broken by: a plan that does not look, so that `--check` says yes to what cannot start.
+/// Broken by: a recording that is appended to, so that it is none, or one that keeps a server from starting.
 #[test]
-fn a_recording_that_is_there_is_refused_by_the_plan() {
+fn a_recording_that_nobody_writes_is_made_anew() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("calls.lct");
-    fs::write(&path, "kept").expect("a file");
-    let recording = Recording { path: path.clone(), rotate_bytes: None, cap_bytes: None };
-    let args = Args { l1_size_gb: Some(0.05), ..Args::default() };
-    let said = Plan::of(&args, Some(recording)).expect_err("refused").to_string();
-    assert!(said.starts_with("--trace-output ") && said.contains(": is there already"), "{said}");
-    assert_eq!(fs::read_to_string(path).expect("a file"), "kept");
+    fs::write(&path, "of before ".repeat(1000)).expect("a file");
+    let report = Running::start(plan(folder.path(), "tier", ("calls.lct", "spans.jsonl"))).end();
+    assert_eq!(report.recorded.expect("a recording").files, std::slice::from_ref(&path));
+    let recorded = fs::read(path).expect("a recording");
+    assert!(!recorded.is_empty() && !recorded.windows(9).any(|nine| nine == b"of before"));
 }

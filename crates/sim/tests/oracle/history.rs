@@ -66,6 +66,7 @@ impl Sink<ServeEvent<'_>> for Recorder {
             ServeEvent::RequestRouted { .. }
             | ServeEvent::RequestQueued { .. }
             | ServeEvent::PromptComputed { .. }
+            | ServeEvent::PassesRan { .. }
             | ServeEvent::RequestHandedOff { .. } => {}
             ServeEvent::RequestPreempted { request, worker, at } => {
                 self.of(request, at.0).preempted.push((at.0, worker.0));

@@ -138,6 +138,27 @@ impl Comparison {
     }
 }
 
+/// So many pairs are more than a picture shows.
+const MOST_PAIRS: usize = 2_000;
+
+/// What was measured and what was simulated of each request that has both; of many requests every so many-th.
+pub(super) fn pairs(measured: Option<&[Latency]>, simulated: &[Option<Latency>]) -> Value {
+    let both: Vec<(&Latency, &Latency)> = measured
+        .into_iter()
+        .flatten()
+        .zip(simulated)
+        .filter_map(|(measured, simulated)| Some((measured, simulated.as_ref()?)))
+        .collect();
+    let step = both.len().div_ceil(MOST_PAIRS).max(1);
+    let of = |metric: &Metric| -> Value {
+        let pair = |(measured, simulated): &(&Latency, &Latency)| {
+            Some(json!([(metric.of)(measured)?, (metric.of)(simulated)?]))
+        };
+        both.iter().step_by(step).filter_map(pair).collect()
+    };
+    METRICS.iter().map(|metric| (metric.key.to_owned(), of(metric))).collect::<Map<_, _>>().into()
+}
+
 /// The mean of sorted values, or what lies at `rank` of them, interpolated.
 fn value(sorted: &[f64], rank: Option<f64>) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;

@@ -88,6 +88,7 @@ impl Case {
             },
             "plan": self.plan,
             "metrics": comparison.json(),
+            "requests": metrics::pairs(self.measured.as_deref(), &simulated),
             "worst": comparison.worst().map(|cell| json!({ "name": cell.name(), "error": cell.error() })),
             "counts": counts(&times, &outcome),
             "timing": outcome.provenance.as_ref().map(timing_note::json),

@@ -102,7 +102,8 @@ impl Sink<ServeEvent<'_>> for Times {
             }
             ServeEvent::RequestRouted { .. }
             | ServeEvent::RequestHandedOff { .. }
-            | ServeEvent::PromptComputed { .. } => {}
+            | ServeEvent::PromptComputed { .. }
+            | ServeEvent::PassesRan { .. } => {}
         }
     }
 }

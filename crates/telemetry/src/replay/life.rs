@@ -111,7 +111,9 @@ impl Lives {
             ServeEvent::RequestRejected { request, at, reason, .. } => {
                 return self.end(request, at, Fate::Rejected(reason));
             }
-            ServeEvent::RequestRouted { .. } | ServeEvent::RequestQueued { .. } => {}
+            ServeEvent::RequestRouted { .. }
+            | ServeEvent::RequestQueued { .. }
+            | ServeEvent::PassesRan { .. } => {}
         }
         None
     }

@@ -92,7 +92,7 @@ impl Loads {
                 self.put(request, Place::Nowhere, at);
                 self.requests.remove(request);
             }
-            ServeEvent::RequestRouted { .. } => {}
+            ServeEvent::RequestRouted { .. } | ServeEvent::PassesRan { .. } => {}
         }
     }
 

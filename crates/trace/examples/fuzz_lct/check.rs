@@ -114,6 +114,7 @@ impl Numbers {
             | StorageCall::ReadExit { keys }
             | StorageCall::FinishRead { keys, .. }
             | StorageCall::StoreCompleted { keys, .. }
+            | StorageCall::StoreBegun { keys, .. }
             | StorageCall::PrefetchCompleted { keys, .. }
             | StorageCall::Removed { keys } => self.keys(keys, table),
             StorageCall::Found { keys, layout, .. } => {

@@ -76,6 +76,7 @@ fn every_kind() -> Vec<u8> {
         StorageCall::FinishRead { keys: keys(), locks: 2 },
         StorageCall::EvictionPass { tier: 1, evicted: 300, most: None },
         StorageCall::StoreCompleted { tier: 2, keys: keys() },
+        StorageCall::StoreBegun { tier: 2, keys: keys() },
         StorageCall::PrefetchCompleted { handle: 7, keys: keys() },
         StorageCall::Removed { keys: keys() },
         StorageCall::Gap { lost: 3 },

@@ -89,6 +89,7 @@ pub(crate) fn every_kind() -> (Vec<Recorded>, KeyTable) {
             StorageCall::ReserveWrite { keys: keys(4), layout, mode },
             StorageCall::FinishWrite { keys: keys(4) },
             StorageCall::StoreCompleted { tier: 1, keys: keys(4) },
+            StorageCall::StoreBegun { tier: 1, keys: keys(2) },
             StorageCall::SubmitPrefetch(Box::new(prefetch)),
             StorageCall::PrefetchCompleted { handle: u64::from(tenant) + 1, keys: keys(2) },
             StorageCall::ReadEnter { keys: keys(3) },

@@ -42,6 +42,9 @@ fn call(call: &StorageCall, table: &KeyTable) -> (String, Value) {
         StorageCall::StoreCompleted { tier, keys } => {
             (ours("store_completed"), json!({"tier": tier, "keys": spelled(keys, table)}))
         }
+        StorageCall::StoreBegun { tier, keys } => {
+            (ours("store_begun"), json!({"tier": tier, "keys": spelled(keys, table)}))
+        }
         StorageCall::PrefetchCompleted { handle, keys } => {
             (ours("prefetch_completed"), json!({"handle": handle, "keys": spelled(keys, table)}))
         }

@@ -101,6 +101,7 @@ fn storage_call(keys: u32, layouts: u32) -> impl Strategy<Value = StorageCall> {
             layout
         }),
         (any::<u8>(), some()).prop_map(|(tier, keys)| StorageCall::StoreCompleted { tier, keys }),
+        (any::<u8>(), some()).prop_map(|(tier, keys)| StorageCall::StoreBegun { tier, keys }),
         (any::<u64>(), some()).prop_map(|(handle, keys)| StorageCall::PrefetchCompleted { handle, keys }),
         some().prop_map(|keys| StorageCall::Removed { keys }),
         any::<u64>().prop_map(|lost| StorageCall::Gap { lost }),
@@ -174,6 +175,7 @@ fn spelled(call: &Call, table: &KeyTable) -> String {
         | StorageCall::ReadExit { keys }
         | StorageCall::FinishRead { keys, .. }
         | StorageCall::StoreCompleted { keys, .. }
+        | StorageCall::StoreBegun { keys, .. }
         | StorageCall::PrefetchCompleted { keys, .. }
         | StorageCall::Removed { keys } => anonymous(keys),
         StorageCall::EvictionPass { .. } | StorageCall::Gap { .. } => {}

@@ -38,8 +38,13 @@ pub(super) fn keep<N>(queue: &Queue<N>, recording: Recording, mut scribe: impl S
         let count = notes.len() as u64;
         if let Err(error) = keeper.write_batch(&mut notes, batch.lost, &mut scribe) {
             queue.give_up();
-            let later = if batch.is_last { 0 } else { queue.wait_for_end() };
-            return Ok(keeper.broken(&error, count + batch.lost + later));
+            let mut kept = keeper.broken(&error, count + batch.lost);
+            queue.tell(kept.clone());
+            kept.overrun += if batch.is_last { 0 } else { queue.wait_for_end() };
+            return Ok(kept);
+        }
+        if count + batch.lost > 0 {
+            queue.tell(keeper.so_far());
         }
         if batch.is_last {
             return keeper.end();
@@ -80,6 +85,10 @@ impl Keeper {
             }
         }
         Ok(())
+    }
+
+    fn so_far(&self) -> Kept {
+        Kept { written: self.recording.so_far(), overrun: self.overrun, failure: None }
     }
 
     fn end(self) -> Result<Kept> {

@@ -4,6 +4,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::Kept;
+
 /// How long the thread waits for more, unless half of the room is taken: so old is what others read.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -11,6 +13,8 @@ pub(super) struct Queue<N> {
     state: Mutex<State<N>>,
     /// Half of the room is taken, or no more notes come.
     wanted: Condvar,
+    /// What was written when it was last told.
+    written: Mutex<Kept>,
 }
 
 struct State<N> {
@@ -18,6 +22,8 @@ struct State<N> {
     room: usize,
     /// Notes that came since it was full.
     lost: u64,
+    /// Those lost before what was taken last, until it is told what became of that.
+    untold: u64,
     phase: Phase,
 }
 
@@ -38,10 +44,10 @@ pub(super) struct Batch {
 }
 
 impl<N> Queue<N> {
-    pub(super) fn new(room: usize) -> Self {
+    pub(super) fn new(room: usize, begun: Kept) -> Self {
         let room = room.max(1);
-        let state = State { notes: Vec::with_capacity(room), room, lost: 0, phase: Phase::Open };
-        Self { state: Mutex::new(state), wanted: Condvar::new() }
+        let state = State { notes: Vec::with_capacity(room), room, lost: 0, untold: 0, phase: Phase::Open };
+        Self { state: Mutex::new(state), wanted: Condvar::new(), written: Mutex::new(begun) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<N>> {
@@ -63,6 +69,20 @@ impl<N> Queue<N> {
         }
     }
 
+    /// So much is written.
+    pub(super) fn tell(&self, kept: Kept) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state().untold = 0;
+        *written = kept;
+    }
+
+    /// What was told last, with the notes that are only counted since.
+    pub(super) fn so_far(&self) -> Kept {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
+        Kept { overrun: written.overrun + state.lost + state.untold, ..written.clone() }
+    }
+
     /// Room for another batch, so that taking one allocates nothing.
     pub(super) fn spare(&self) -> Vec<N> {
         Vec::with_capacity(self.state().room)
@@ -75,7 +95,9 @@ impl<N> Queue<N> {
         let waited = self.wanted.wait_timeout_while(self.state(), PAUSE, few);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         std::mem::swap(&mut state.notes, notes);
-        Batch { lost: std::mem::take(&mut state.lost), is_last: state.phase == Phase::Closed }
+        let lost = std::mem::take(&mut state.lost);
+        state.untold += lost;
+        Batch { lost, is_last: state.phase == Phase::Closed }
     }
 
     /// From here on notes are only counted.

@@ -127,6 +127,34 @@ fn what_was_noted_is_soon_readable() {
     }
 }
 
+/// Broken by: counts that are told only at the end, or that lack what is lost while nothing is written.
+#[test]
+fn what_was_written_is_told_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("meanwhile.lct");
+    let options = LctOptions { cap_bytes: Some(4096), ..LctOptions::default() };
+    let recordist = start(&path, None, ROOM, options);
+    let recorder = recordist.recorder();
+    let begun = recorder.so_far();
+    assert_eq!(
+        (begun.written.files.as_slice(), begun.written.calls, begun.end()),
+        ([path.clone()].as_slice(), 0, None)
+    );
+    recorder.note(|| 7);
+    while recorder.so_far().written.calls == 0 {
+        thread::yield_now();
+    }
+    let first = recorder.so_far();
+    assert_eq!((first.written.bytes, first.end()), (std::fs::metadata(&path).unwrap().len(), None));
+    (0..1000).for_each(|n| recorder.note(|| n));
+    while recorder.so_far().written.calls + recorder.so_far().lost() < 1001 {
+        thread::yield_now();
+    }
+    let (told, kept) = (recorder.so_far(), recordist.finish().unwrap());
+    assert_eq!((told.written.calls, told.lost()), (kept.written.calls, kept.lost()));
+    assert_eq!(told.end(), Some("its largest size was reached"));
+}
+
 /// Broken by: a full disk that ends the process, blocks who notes, or is not told.
 #[test]
 fn a_file_that_cannot_be_written_ends_the_recording_alone() {
@@ -139,6 +167,10 @@ fn a_file_that_cannot_be_written_ends_the_recording_alone() {
     let recordist = Recordist::start(recording.unwrap(), Numbers { begun: 0, held: None }, 16).unwrap();
     let recorder = recordist.recorder();
     (0..100).for_each(|n| recorder.note(|| n));
+    while recorder.so_far().lost() < 100 {
+        thread::yield_now();
+    }
+    assert!(recorder.so_far().end().is_some_and(|why| why.contains("cannot write")));
     let kept = recordist.finish().unwrap();
     assert!(kept.failure.is_some_and(|why| why.contains("cannot write")));
     assert_eq!((kept.written.calls, kept.overrun), (0, 100));

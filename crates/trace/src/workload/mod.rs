@@ -9,6 +9,7 @@ mod index;
 mod rows;
 mod stream;
 mod survey;
+mod tape;
 mod timed;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,7 @@ use stream::Stream;
 
 pub use conversations::{Conversations, Exchange};
 pub use survey::Survey;
+pub use tape::{Tape, TapeReader};
 pub(crate) use timed::{Arrival, Timed};
 
 /// How rows become requests.

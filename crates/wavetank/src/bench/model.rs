@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Architecture, Error, Result, models};
+use wavetank_model::{Architecture, Error, Result, models, nearest};
 
 /// A model as far as its KV goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -265,28 +265,11 @@ pub(super) fn find(name: &str, given: &BTreeMap<String, ModelKeys>) -> Result<Mo
     let known: Vec<&str> =
         bench_models().iter().map(|model| &*model.name).chain(given.keys().map(String::as_str)).collect();
     let all = known.iter().copied().chain(models().iter().map(|model| &*model.name));
-    let nearest = all.map(|other| (distance(name, other), other)).min();
-    let meant = nearest.filter(|(distance, other)| *distance <= 2.max(other.len() / 4));
-    let meant = meant.map(|(_, other)| format!("did you mean {other}? ")).unwrap_or_default();
+    let meant = nearest(name, all).map(|other| format!("did you mean {other}? ")).unwrap_or_default();
     let known = known.join(", ");
     Err(Error::usage(format!("unknown model \"{name}\"")).at("--model").hint(format!(
         "{meant}known: {known}; names of Hugging Face: see `wavetank list models`; add one in --config"
     )))
-}
-
-/// How many letters have to be changed, whatever their case.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other) = (one.to_lowercase(), other.to_lowercase());
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in other.bytes().enumerate() {
-            let changed = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 /// What a context of so many tokens takes with every model: those of the benchmark, then those of the

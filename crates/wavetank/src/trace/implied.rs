@@ -89,6 +89,7 @@ impl Implied {
             StorageCall::ReadExit { .. }
             | StorageCall::EvictionPass { .. }
             | StorageCall::StoreCompleted { .. }
+            | StorageCall::StoreBegun { .. }
             | StorageCall::PrefetchCompleted { .. }
             | StorageCall::Found { .. }
             | StorageCall::Removed { .. }

@@ -3,14 +3,18 @@
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
-use wavetank::{Observer, Plan, ReplayArgs, Replayed, Unwatched, replay};
+use wavetank::{Keep, Observer, Plan, ReplayArgs, Replayed, Unwatched, replay};
 use wavetank_report::Record;
 
 /// Runs `args`; records in order of arrival.
 pub(crate) fn run(args: &ReplayArgs) -> (Replayed, Vec<Record>) {
     let plan = Plan::of(args).unwrap();
     let stop = AtomicBool::new(false);
-    let mut replayed = replay(&plan, Observer { watch: &mut Unwatched, stop: &stop, records: true }).unwrap();
+    let mut replayed = replay(
+        &plan,
+        Observer { watch: &mut Unwatched, stop: &stop, keep: Keep { records: true, pictures: true } },
+    )
+    .unwrap();
     let records = replayed.records.take().unwrap().sorted().collect();
     (replayed, records)
 }

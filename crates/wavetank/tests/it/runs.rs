@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use wavetank::{Observer, Plan, ReplayArgs, replay};
+use wavetank::{Keep, Observer, Plan, ReplayArgs, replay};
 use wavetank_report::Record;
 
 use crate::drive::{engine, run, run_trace, synthetic, totals};
@@ -128,7 +128,7 @@ fn a_time_cap_is_the_same_cut_in_open_and_closed_loop() {
         let plan = Plan::of(args).unwrap();
         let stop = AtomicBool::new(false);
         let mut watch = Tokens(0);
-        replay(&plan, Observer { watch: &mut watch, stop: &stop, records: false }).unwrap();
+        replay(&plan, Observer { watch: &mut watch, stop: &stop, keep: Keep::default() }).unwrap();
         watch.0
     };
     let whole = tokens(&open(None));

@@ -51,6 +51,7 @@ fn call() -> impl Strategy<Value = StorageCall> {
         4 => (keys(), 1..3u32).prop_map(|(keys, locks)| StorageCall::FinishRead { keys, locks }),
         1 => (0..3u8).prop_map(|tier| StorageCall::EvictionPass { tier, evicted: 1, most: None }),
         1 => (1..4u8, keys()).prop_map(|(tier, keys)| StorageCall::StoreCompleted { tier, keys }),
+        1 => (1..4u8, keys()).prop_map(|(tier, keys)| StorageCall::StoreBegun { tier, keys }),
         1 => (0..4u64, keys()).prop_map(|(handle, keys)| StorageCall::PrefetchCompleted { handle, keys }),
         1 => keys().prop_map(|keys| StorageCall::Removed { keys }),
     ]
@@ -64,6 +65,8 @@ fn calls() -> impl Strategy<Value = Vec<Recorded>> {
             let is_device =
                 matches!(call, StorageCall::StoreCompleted { .. } | StorageCall::PrefetchCompleted { .. });
             let fate = |key: KeyId| if key.0.is_multiple_of(2) { Fate::Failed } else { Fate::Done };
+            let is_late = thread == 0 && matches!(call, StorageCall::StoreCompleted { .. });
+            let fate = |key: KeyId| if is_late { Fate::NoMemory } else { fate(key) };
             let outcome = (fails && is_device).then(|| call.keys().map(fate).collect());
             let thread = has_threads.then_some(thread);
             Recorded { thread, outcome, ..Recorded::plain(Nanos(at), call) }

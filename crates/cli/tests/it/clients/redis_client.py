@@ -20,6 +20,8 @@ def use(protocol):
     expect(r.set("b", "x", xx=True), None)
     expect(r.set("a", "y", get=True), b"\x00\xff\r\n")
     expect(r.set("c", "z", ex=100), True)
+    assert 90 <= r.ttl("c") <= 100 and 90_000 <= r.pttl("c") <= 100_000
+    expect((r.ttl("a"), r.pttl("nothing")), (-1, -2))
     expect(r.set("short", "z", px=50), True)
     time.sleep(0.2)
     expect(r.get("short"), None)
@@ -35,6 +37,7 @@ def use(protocol):
     expect(r.config_get("maxmemory*")["maxmemory-policy"], "allkeys-lru")
     info = r.info()
     assert info["connected_clients"] >= 1 and info["redis_version"], info
+    expect((info["db0"]["keys"], info["db0"]["expires"]), (3, 1))
     expect(r.client_setname("me"), True)
     expect(r.echo("x"), b"x")
     assert r.command_count() > 10

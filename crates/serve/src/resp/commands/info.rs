@@ -100,9 +100,11 @@ fn stats(shared: &Shared, text: &mut String) {
 }
 
 fn keyspace(shared: &Shared, text: &mut String) {
-    let keys = shared.cache.storage.len();
-    if keys > 0 {
-        fields! { text, "db0" => format_args!("keys={keys},expires=0,avg_ttl=0"); }
+    let status = shared.cache.storage.status();
+    if status.names > 0 {
+        let (keys, expires) = (status.names, status.expiring);
+        // Redis samples keys for the last one, and says 0 until it has.
+        fields! { text, "db0" => format_args!("keys={keys},expires={expires},avg_ttl=0"); }
     }
 }
 

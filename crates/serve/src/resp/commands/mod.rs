@@ -99,6 +99,8 @@ rows! {
         "Writes values";
     "PING" -1 "fast" NO_KEYS client::ping,
         "Says that the server is there";
+    "PTTL" 2 "readonly fast" ONE_KEY strings::pttl,
+        "Tells how many milliseconds a key stays";
     "QUIT" -1 "noscript loading stale fast no_auth allow_busy" NO_KEYS client::quit,
         "Ends the connection";
     "RESET" 1 "noscript loading stale fast no_auth allow_busy" NO_KEYS client::reset,
@@ -109,6 +111,8 @@ rows! {
         "Writes a value";
     "STRLEN" 2 "readonly fast" ONE_KEY strings::strlen,
         "Tells how long a value is";
+    "TTL" 2 "readonly fast" ONE_KEY strings::ttl,
+        "Tells how many seconds a key stays";
     "UNLINK" -2 "write fast" ALL_KEYS strings::del,
         "Removes keys";
 }

@@ -1,6 +1,8 @@
 //! Commands about keys that move no values.
 
-use super::{Call, Outcome, error, syntax};
+use std::time::{Duration, SystemTime};
+
+use super::{Call, Outcome, Reply, error, syntax};
 
 /// `DEL key [key …]`, and `UNLINK`.
 pub(super) fn del(call: &mut Call<'_>) -> Outcome {
@@ -38,6 +40,32 @@ pub(super) fn strlen(call: &mut Call<'_>) -> Outcome {
     call.told.keys += 1;
     call.told.hits += u32::from(bytes.is_some());
     call.integer(bytes.unwrap_or(0))
+}
+
+/// `TTL key`: seconds, the nearest number of them.
+pub(super) fn ttl(call: &mut Call<'_>) -> Outcome {
+    stays(call, |left| (left.as_millis() + 500) / 1000)
+}
+
+/// `PTTL key`: milliseconds.
+pub(super) fn pttl(call: &mut Call<'_>) -> Outcome {
+    stays(call, |left| left.as_millis())
+}
+
+/// How long a key stays, as `count` counts it; -1 for ever, and -2 where there is none.
+fn stays(call: &mut Call<'_>, count: impl FnOnce(Duration) -> u128) -> Outcome {
+    let until = call.desk.shared.cache.storage.expires(call.key(1)?);
+    call.told.keys += 1;
+    call.told.hits += u32::from(until.is_some());
+    let told = match until {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(until)) => {
+            let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+            i64::try_from(count(left)).unwrap_or(i64::MAX)
+        }
+    };
+    call.reply(&Reply::Integer(told))
 }
 
 /// `DBSIZE`.

@@ -22,7 +22,7 @@ fn commands(bytes: &[u8], parts: &[usize], limits: Limits) -> Result<Vec<Vec<Vec
     let (mut inbox, mut found, mut large) = (Vec::new(), Vec::new(), Vec::new());
     let (mut rest, mut parts) = (bytes, parts.iter().cycle());
     loop {
-        match parser.step(&inbox)? {
+        match parser.step(&mut inbox)? {
             Step::More => {
                 if rest.is_empty() {
                     return Ok(found);

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use wavetank_cache::Change;
-use wavetank_model::{Nanos, RequestId, Result, ServeSink};
+use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink};
 
 use super::Vllm;
 use super::ahead::DEPTH;
@@ -113,7 +113,9 @@ impl Ranks {
             let flight = rank.flights.pop_front().expect("ranks fly together");
             rank.land(&flight, sink);
         }
-        self.boundary = end;
+        let (worker, start) = (self.ranks[0].shell.worker, std::mem::replace(&mut self.boundary, end));
+        let blocks_in_use = self.ranks.iter().map(|rank| rank.blocks_in_use()).sum();
+        sink.record(&ServeEvent::PassesRan { worker, start, end, blocks_in_use });
         self.collect();
         let load =
             |rank: &Vllm| Load { waiting: rank.waiting.len() as u32, running: rank.running.len() as u32 };

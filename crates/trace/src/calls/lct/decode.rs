@@ -239,6 +239,7 @@ impl Plain {
             Operation::StoreCompleted => {
                 StorageCall::StoreCompleted { tier: required("tier", tier)?, keys: keys? }
             }
+            Operation::StoreBegun => StorageCall::StoreBegun { tier: required("tier", tier)?, keys: keys? },
             Operation::PrefetchCompleted => {
                 StorageCall::PrefetchCompleted { handle: required("handle", number)?, keys: keys? }
             }

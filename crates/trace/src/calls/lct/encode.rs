@@ -241,7 +241,7 @@ impl Pen {
                 self.keys(keys, table);
                 self.layout(*layout, table);
             }
-            StorageCall::StoreCompleted { tier, keys } => {
+            StorageCall::StoreCompleted { tier, keys } | StorageCall::StoreBegun { tier, keys } => {
                 self.map(2);
                 self.tier(*tier);
                 self.keys(keys, table);
@@ -362,6 +362,7 @@ fn operation_of(call: &StorageCall) -> Operation {
         StorageCall::FinishRead { .. } => Operation::FinishRead,
         StorageCall::EvictionPass { .. } => Operation::EvictionPass,
         StorageCall::StoreCompleted { .. } => Operation::StoreCompleted,
+        StorageCall::StoreBegun { .. } => Operation::StoreBegun,
         StorageCall::PrefetchCompleted { .. } => Operation::PrefetchCompleted,
         StorageCall::Found { .. } => Operation::Found,
         StorageCall::Removed { .. } => Operation::Removed,

@@ -21,7 +21,7 @@ pub use config::{Difference, canonical, canonical_digest, differences, plain_dig
 pub use generation::Generations;
 pub use header::Header;
 pub use reader::{FRAME_LIMIT, Reader};
-pub use recording::{LctOptions, Recording, Written, check_parts, is_later_part};
+pub use recording::{LctOptions, Recording, Written, check_place, is_later_part};
 pub use writer::Writer;
 
 use wavetank_model::Error;

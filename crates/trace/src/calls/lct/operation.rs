@@ -15,6 +15,7 @@ pub(super) enum Operation {
     FinishRead,
     EvictionPass,
     StoreCompleted,
+    StoreBegun,
     PrefetchCompleted,
     Found,
     Removed,
@@ -26,7 +27,7 @@ pub(super) enum Operation {
 }
 
 /// Names in full, by operation.
-pub(super) const NAMES: [&str; 14] = [
+pub(super) const NAMES: [&str; 15] = [
     "lmcache.v1.distributed.storage_manager.StorageManager.reserve_write",
     "lmcache.v1.distributed.storage_manager.StorageManager.finish_write",
     "lmcache.v1.distributed.storage_manager.StorageManager.submit_prefetch_task",
@@ -35,6 +36,7 @@ pub(super) const NAMES: [&str; 14] = [
     "lmcache.v1.distributed.storage_manager.StorageManager.finish_read_prefetched",
     "wavetank.eviction_pass",
     "wavetank.store_completed",
+    "wavetank.store_begun",
     "wavetank.prefetch_completed",
     "wavetank.found",
     "wavetank.removed",
@@ -60,6 +62,7 @@ impl Operation {
         Some(match qualname.strip_prefix("wavetank.")? {
             "eviction_pass" => Self::EvictionPass,
             "store_completed" => Self::StoreCompleted,
+            "store_begun" => Self::StoreBegun,
             "prefetch_completed" => Self::PrefetchCompleted,
             "found" => Self::Found,
             "removed" => Self::Removed,

@@ -1,7 +1,7 @@
 //! A recording in files: when one is full it goes on in the next, and at its largest size it stops and says
 //! so.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,8 @@ pub struct Recording {
     options: LctOptions,
     open: fn(&Path) -> Result<Output<'static>>,
     writer: Writer<'static>,
+    /// The first file, locked: nobody else records to it meanwhile.
+    _claim: Option<File>,
     /// Bytes of files that are closed.
     closed: u64,
     /// Bytes of this file that others can read.
@@ -58,7 +60,8 @@ pub struct Written {
 }
 
 impl Recording {
-    /// Makes the file `path` anew, compressed if it ends in `.zst`, and writes its header.
+    /// Makes the file `path` anew, compressed if it ends in `.zst`, and writes its header. One that another
+    /// recording is being written to stays.
     pub fn create(path: &Path, header: Header, options: LctOptions) -> Result<Self> {
         Self::begin(path, header, options, Output::direct)
     }
@@ -80,7 +83,8 @@ impl Recording {
         options: LctOptions,
         open: fn(&Path) -> Result<Output<'static>>,
     ) -> Result<Self> {
-        check_parts(path, options)?;
+        check_place(path, options)?;
+        let claim = claim(path, File::options().write(true).create(true).truncate(false))?;
         let refused = |error| cannot_write(path, error);
         let writer = Writer::begin(open(path)?, &header).map_err(refused)?;
         Ok(Self {
@@ -89,6 +93,7 @@ impl Recording {
             options,
             open,
             writer,
+            _claim: claim,
             closed: 0,
             flushed: 0,
             calls: 0,
@@ -195,16 +200,22 @@ impl Recording {
         Ok(Written { files, bytes, calls, lost })
     }
 
+    /// What others can read of it by now.
+    pub fn so_far(&self) -> Written {
+        let files = (1..=self.header.part).map(|part| part_path(&self.path, part)).collect();
+        Written { files, bytes: self.closed + self.flushed, calls: self.flushed_calls, lost: self.lost }
+    }
+
     /// Leaves a recording that cannot be written any more as it is: at least what was flushed is in it.
     pub fn abandon(self) -> Written {
-        let Self { path, header, closed, flushed, flushed_calls, lost, .. } = self;
-        let files = (1..=header.part).map(|part| part_path(&path, part)).collect();
-        Written { files, bytes: closed + flushed, calls: flushed_calls, lost }
+        self.so_far()
     }
 }
 
-/// Refuses a recording in several files where a file is that a part of it would replace.
-pub fn check_parts(path: &Path, options: LctOptions) -> Result<()> {
+/// Refuses a recording where another one is being written, or in several files where one is that a part of it
+/// would replace.
+pub fn check_place(path: &Path, options: LctOptions) -> Result<()> {
+    claim(path, File::options().write(true))?;
     if options.rotate_bytes.is_none() {
         return Ok(());
     }
@@ -215,6 +226,18 @@ pub fn check_parts(path: &Path, options: LctOptions) -> Result<()> {
     Err(Error::usage("is there already, and the recording would go on in it")
         .at(part.display().to_string())
         .hint(format!("move it away, or record to another name than {}", path.display())))
+}
+
+/// Locks a file that can be opened so; refused if somebody else has.
+fn claim(path: &Path, how: &OpenOptions) -> Result<Option<File>> {
+    // Why it cannot be opened is said by who writes to it; what cannot be locked is not shared by chance.
+    let Ok(file) = how.open(path) else { return Ok(None) };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::usage("another recording is being written to it")
+            .at(path.display().to_string())
+            .hint("record to another name, or end the one that runs first")),
+        _ => Ok(Some(file)),
+    }
 }
 
 /// Whether a recording that begins in `first` may go on in a file of this name.

@@ -164,7 +164,8 @@ fn that_it_is_full_can_be_read_at_once() {
     assert_eq!(survey.notes, ["the recording reached its largest size, 10000 bytes, and stopped"]);
 }
 
-/// Broken by: a part that replaces a file that came there while it was recorded.
+/// Broken by: a part that replaces a file that came there while it was recorded, or a recording that replaces
+/// one that is being written.
 #[test]
 fn a_part_replaces_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -177,8 +178,14 @@ fn a_part_replaces_nothing() {
     let error = calls.iter().try_for_each(|call| recording.write(call, &table)).unwrap_err().to_string();
     assert!(error.contains("a.2.lct: cannot write: "), "{error}");
     assert_eq!(std::fs::read(&second).unwrap(), b"mine");
-    let again = Recording::create(&path, Header::storage(1e9, String::new()), options).err().unwrap();
-    assert!(again.to_string().contains("a.2.lct: is there already"), "{again}");
+    let written = std::fs::read(&path).unwrap();
+    let again = || Recording::create(&path, Header::storage(1e9, String::new()), options).err().unwrap();
+    let error = again().to_string();
+    assert!(error.contains("a.lct: another recording is being written to it"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), written);
+    drop(recording);
+    let error = again().to_string();
+    assert!(error.contains("a.2.lct: is there already"), "{error}");
 }
 
 /// Broken by: a frame that is written in pieces, or held back.

@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use wavetank_bench::{Call, Calls};
 use wavetank_model::{Error, Nanos, Result};
-use wavetank_trace::calls::lct::{LctOptions, Recording, check_parts, is_later_part};
+use wavetank_trace::calls::lct::{LctOptions, Recording, check_place, is_later_part};
 use wavetank_trace::recorder::{Kept, ROOM, Recorder, Recordist};
 
 use super::plan::BenchPlan;
@@ -40,9 +40,9 @@ impl CallRecording {
         self.rotate_bytes.is_some() && is_later_part(&self.path, path)
     }
 
-    /// Refuses to go on in a file that is there already.
-    pub fn check_parts(&self) -> Result<()> {
-        check_parts(&self.path, self.options())
+    /// Refuses to write where another recording is being written, or to go on in a file that is there.
+    pub fn check_place(&self) -> Result<()> {
+        check_place(&self.path, self.options())
     }
 }
 

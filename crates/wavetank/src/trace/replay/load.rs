@@ -162,7 +162,9 @@ impl Known {
                     let ended = keys.first().and_then(|key| written.get(key));
                     takes.extend(ended.map(|ended| recorded.at.since(*ended)));
                 }
-                StorageCall::PrefetchCompleted { .. } | StorageCall::Found { .. } => {}
+                StorageCall::StoreBegun { .. }
+                | StorageCall::PrefetchCompleted { .. }
+                | StorageCall::Found { .. } => {}
                 StorageCall::Removed { .. } => known.removed += 1,
                 StorageCall::FinishWrite { keys } if has_copies => {
                     known.records -= 1;

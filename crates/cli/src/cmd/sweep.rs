@@ -1,0 +1,142 @@
+//! `wavetank sweep`: many replays in one process, and shards of them made one.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use clap::{Args, Subcommand};
+use wavetank::{Error, Result, processors};
+use wavetank_study::sweep::{
+    self, MOST_POINTS, Setting, Shard, Spec, Start, Sweep, Swept, check_output, write_output,
+};
+
+use crate::interrupt::{INTERRUPTED, Interrupt};
+use crate::output;
+use crate::progress::PointProgress;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Flags {
+    /// What to try: a TOML file (docs/sweep.md describes it).
+    #[arg(value_name = "SPEC", required = true)]
+    spec: Option<PathBuf>,
+    /// Where rows go; .csv, .json and .parquet say the format. May be given again
+    /// [default: SPEC.sweep.json].
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<PathBuf>,
+    /// How many points run at a time [default: the processors there are].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Run a part of the points: 1/3, 2/3 and 3/3 are the whole.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<String>,
+    /// Forget the points that an earlier run finished.
+    #[arg(long)]
+    fresh: bool,
+    /// Run as many points as the file asks for.
+    #[arg(long)]
+    yes: bool,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Make one sweep of the .json outputs of its shards.
+    Merge(MergeFlags),
+}
+
+#[derive(Args)]
+struct MergeFlags {
+    /// Outputs of all shards.
+    #[arg(value_name = "JSON", required = true)]
+    shards: Vec<PathBuf>,
+    /// Where rows go; .csv, .json and .parquet say the format. May be given again.
+    #[arg(short, long, value_name = "FILE", required = true)]
+    output: Vec<PathBuf>,
+}
+
+pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+    match (&flags.verb, &flags.spec) {
+        (Some(Verb::Merge(flags)), _) => merge(flags),
+        (None, Some(spec)) => sweep(spec, &flags),
+        (None, None) => Err(Error::usage("which sweep?").hint("name its TOML file")),
+    }
+}
+
+fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
+    let spec = Spec::read(path)?;
+    let shard = flags.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
+    let shard = shard.map_err(|error| error.at("--shard"))?;
+    if spec.size() > MOST_POINTS && !flags.yes {
+        return Err(Error::usage(format!("{} points", spec.size()))
+            .at(path.display().to_string())
+            .hint("--yes runs them all; [sweep] mode = \"random\" with samples = 1000 tries some"));
+    }
+    let outputs = match flags.output.is_empty() {
+        true => vec![PathBuf::from(format!("{}.sweep.json", path.file_stem().unwrap_or_default().display()))],
+        false => flags.output.clone(),
+    };
+    let store = outputs[0].with_extension("points.jsonl");
+    check(&outputs, &[("the spec", path), ("the finished points", &store)])?;
+    let threads = flags.threads.map_or_else(processors, usize::from);
+    let sweep = Sweep::prepare(&spec, shard, threads)?;
+    let start = if flags.fresh { Start::Fresh } else { Start::Resume };
+    let stop = Interrupt::leaving(format!("finished points are in {}", store.display()))?;
+    let swept = {
+        let progress = PointProgress::start(Arc::clone(&stop.loaded));
+        let setting =
+            Setting { threads, stop: &stop.raised, store: Some((&store, start)), onlooker: &progress };
+        sweep.run(&setting)?
+    };
+    finish(&swept, &outputs)?;
+    if stop.raised.load(Ordering::Relaxed) {
+        output::complain(&format!("run it again to go on: finished points are in {}", store.display()));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let found_nothing = swept.search().is_some_and(|search| search["answer"].is_null());
+    Ok(ExitCode::from(u8::from(found_nothing)))
+}
+
+fn merge(flags: &MergeFlags) -> Result<ExitCode> {
+    let inputs: Vec<(&str, &Path)> = flags.shards.iter().map(|path| ("a shard", path.as_path())).collect();
+    check(&flags.output, &inputs)?;
+    let mut shards = Vec::new();
+    for path in &flags.shards {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
+        let report = serde_json::from_str(&text).map_err(|error| {
+            Error::input(format!("not JSON: {error}"))
+                .at(name.clone())
+                .hint("merge takes what `wavetank sweep -o X.json` wrote")
+        })?;
+        shards.push((name, report));
+    }
+    finish(&sweep::merge(&shards)?, &flags.output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses outputs that have no format, that are each other or an input, or that cannot be written.
+fn check(outputs: &[PathBuf], inputs: &[(&str, &Path)]) -> Result<()> {
+    outputs.iter().try_for_each(|path| check_output(path))?;
+    let outputs = outputs.iter().map(|path| ("--output", path.as_path()));
+    let files: Vec<(&str, &Path)> = inputs.iter().copied().chain(outputs.clone()).collect();
+    output::keep_apart(&files)?;
+    outputs.map(|(_, path)| path).try_for_each(output::try_out)
+}
+
+/// Warnings, files, the table.
+fn finish(swept: &Swept, outputs: &[PathBuf]) -> Result<()> {
+    for warning in &swept.warnings {
+        output::complain(&format!("warning: {warning}"));
+    }
+    for path in outputs {
+        let file = File::create(path).map_err(|error| Error::io(path, error))?;
+        write_output(swept, path, &mut BufWriter::new(file))?;
+    }
+    let names: Vec<String> = outputs.iter().map(|path| path.display().to_string()).collect();
+    output::say(&format!("{}Saved rows to: {}\n", swept.table(), names.join(", ")))
+}

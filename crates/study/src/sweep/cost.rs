@@ -1,0 +1,216 @@
+//! What runs cost in money and energy: a table of GPUs that users can replace.
+
+use std::path::{Path, PathBuf};
+
+use wavetank::Plan;
+use wavetank_model::{Error, Result, accelerator, nearest};
+
+use super::document::Section;
+use super::metric;
+
+/// `[cost]` of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CostSpec {
+    table: Vec<Price>,
+    /// The GPU of all workers, where the file names one.
+    gpu: Option<String>,
+    prefill_gpu: Option<String>,
+    decode_gpu: Option<String>,
+}
+
+/// What one GPU costs and draws.
+#[derive(Clone, Debug, PartialEq)]
+struct Price {
+    gpu: String,
+    usd_per_hour: f64,
+    busy_watts: f64,
+    idle_watts: f64,
+}
+
+/// The rows of a fleet, for workers that prefill and for those that decode or do both.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fleet {
+    prefill: Price,
+    decode: Price,
+}
+
+const BUILT_IN: &str = include_str!("../../../../profiles/gpu_costs.csv");
+const COLUMNS: [&str; 4] = ["gpu", "usd_per_hour", "busy_watts", "idle_watts"];
+
+impl CostSpec {
+    pub(crate) fn read(section: Option<&Section<'_>>, folder: &Path) -> Result<Option<Self>> {
+        let Some(section) = section else { return Ok(None) };
+        section.only(&["decode_gpu", "gpu", "prefill_gpu", "table"])?;
+        let table = match section.text("table")? {
+            None => table(BUILT_IN, "the built-in table")?,
+            Some(name) => {
+                let path: PathBuf = folder.join(name);
+                let text = std::fs::read_to_string(&path).map_err(|error| Error::io(&path, error))?;
+                table(&text, &path.display().to_string())?
+            }
+        };
+        let gpu = |key: &str| -> Result<Option<String>> {
+            let name = section.text(key)?;
+            let line = section.node(key).map_or(0, |node| node.line);
+            name.iter()
+                .try_for_each(|name| price(&table, name).map(drop))
+                .map_err(|error| error.at(section.document.place(line)))?;
+            Ok(name)
+        };
+        let (gpu, prefill_gpu, decode_gpu) = (gpu("gpu")?, gpu("prefill_gpu")?, gpu("decode_gpu")?);
+        Ok(Some(Self { table, gpu, prefill_gpu, decode_gpu }))
+    }
+
+    /// The prices of a plan's GPUs, where they are known: from the file, else from the timing model.
+    pub(crate) fn fleet(&self, plan: &Plan) -> Result<Option<Fleet>> {
+        let timed = |engine: &wavetank_sim::EngineConfig| {
+            engine.timing.parameters.get("gpu").and_then(|gpu| gpu.as_str()).map(str::to_owned)
+        };
+        let simulation = &plan.simulation;
+        let decoding = simulation.decode.as_ref().map_or(&simulation.engine, |pool| &pool.engine);
+        let named =
+            |own: &Option<String>, engine| own.clone().or_else(|| self.gpu.clone()).or_else(|| timed(engine));
+        let (prefill, decode) =
+            (named(&self.prefill_gpu, &simulation.engine), named(&self.decode_gpu, decoding));
+        let (Some(prefill), Some(decode)) = (prefill, decode) else { return Ok(None) };
+        let price = |name: &str| price(&self.table, name).cloned();
+        Ok(Some(Fleet { prefill: price(&prefill)?, decode: price(&decode)? }))
+    }
+}
+
+impl Fleet {
+    /// Fills in what follows from prices and power; see METHODOLOGY.md for the formulas.
+    pub(crate) fn derive(&self, metrics: &mut [f64]) {
+        let of = |name: &str| metrics[metric::number(name)];
+        let pool = |side: &str, price: &Price| {
+            let gpus = of(&format!("{side}_gpus_per_worker"));
+            let hours = of(&format!("{side}_worker_seconds")) / 3600.0 * gpus;
+            let busy = (of(&format!("{side}_busy_seconds")) / 3600.0 * gpus).min(hours);
+            let energy = busy * price.busy_watts + (hours - busy) * price.idle_watts;
+            (hours * price.usd_per_hour, energy)
+        };
+        let (prefill, decode) = (pool("prefill", &self.prefill), pool("decode", &self.decode));
+        let (usd, watt_hours) = (prefill.0 + decode.0, prefill.1 + decode.1);
+        let (output, all) = (of("total_output_tokens") / 1e6, of("processed_tokens") / 1e6);
+        let per = |amount: f64, millions: f64| if millions > 0.0 { amount / millions } else { f64::NAN };
+        for (name, value) in
+            metric::DERIVED.into_iter().zip([per(usd, output), per(usd, all), per(watt_hours, all)])
+        {
+            metrics[metric::number(name)] = value;
+        }
+    }
+}
+
+/// The row of a GPU, by its name in the table or by another name of it.
+fn price<'t>(table: &'t [Price], name: &str) -> Result<&'t Price> {
+    let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
+    let known = accelerator(name).map_or_else(|_| plain(name), |gpu| gpu.name.clone());
+    table.iter().find(|row| plain(&row.gpu) == plain(name) || row.gpu == known).ok_or_else(|| {
+        let names = table.iter().map(|row| row.gpu.as_str());
+        let hint = match nearest(name, names.clone()) {
+            Some(meant) => format!("did you mean {meant}?"),
+            None => format!(
+                "known: {}; [cost] table = \"FILE.csv\" has others",
+                names.collect::<Vec<_>>().join(", ")
+            ),
+        };
+        Error::input(format!("GPU \"{name}\" has no price")).hint(hint)
+    })
+}
+
+/// A table as CSV with a heading; columns beyond those that are needed say where numbers come from.
+fn table(text: &str, file: &str) -> Result<Vec<Price>> {
+    let mut reader =
+        csv::ReaderBuilder::new().comment(Some(b'#')).flexible(true).from_reader(text.as_bytes());
+    let broken = |error: &csv::Error| {
+        let line = error.position().map_or(1, csv::Position::line);
+        Error::input(error.to_string()).at(format!("{file}:{line}"))
+    };
+    let heading = reader.headers().map_err(|error| broken(&error))?.clone();
+    let column = |name: &str| {
+        heading.iter().position(|title| title.trim() == name).ok_or_else(|| {
+            Error::input(format!("column \"{name}\" is missing"))
+                .at(format!("{file}:1"))
+                .hint(format!("a table of GPUs has the columns {}", COLUMNS.join(", ")))
+        })
+    };
+    let [gpu, usd, busy, idle] = COLUMNS.map(column);
+    let (gpu, numbers) = (gpu?, [usd?, busy?, idle?]);
+    let mut rows: Vec<Price> = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| broken(&error))?;
+        let line = record.position().map_or(1, csv::Position::line);
+        let number = |column: usize| {
+            let text = record.get(column).unwrap_or_default().trim();
+            let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+            number.ok_or_else(|| {
+                Error::input(format!("\"{text}\" is no number, 0 or more")).at(format!("{file}:{line}"))
+            })
+        };
+        let [usd_per_hour, busy_watts, idle_watts] =
+            [number(numbers[0])?, number(numbers[1])?, number(numbers[2])?];
+        let gpu = record.get(gpu).unwrap_or_default().trim().to_owned();
+        if gpu.is_empty() || rows.iter().any(|row| row.gpu == gpu) {
+            return Err(
+                Error::input(format!("\"{gpu}\" is no name, or there twice")).at(format!("{file}:{line}"))
+            );
+        }
+        rows.push(Price { gpu, usd_per_hour, busy_watts, idle_watts });
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_table_is_sound() {
+        let rows = table(BUILT_IN, "built-in").unwrap();
+        for row in &rows {
+            assert_eq!(accelerator(&row.gpu).map(|gpu| gpu.name.clone()).ok(), Some(row.gpu.clone()));
+            assert!(row.idle_watts < row.busy_watts && row.usd_per_hour > 0.0, "{}", row.gpu);
+        }
+        assert_eq!(price(&rows, "H200").unwrap().gpu, "h200_sxm");
+        assert!(price(&rows, "h200_sxn").unwrap_err().to_string().contains("did you mean"));
+    }
+
+    /// One hour of two workers of four GPUs, a quarter of it busy, for two million tokens, half of them
+    /// output: 8 GPU hours at 3 $ are 24 $; 2 busy hours at 700 W and 6 idle ones at 100 W are 2000 Wh.
+    #[test]
+    fn money_and_energy_are_those_of_the_whole_fleet() {
+        let price = Price { gpu: "x".into(), usd_per_hour: 3.0, busy_watts: 700.0, idle_watts: 100.0 };
+        let fleet = Fleet { prefill: price.clone(), decode: price };
+        let mut metrics = vec![f64::NAN; metric::all().len()];
+        for (name, value) in [
+            ("prefill_gpus_per_worker", 0.0),
+            ("decode_gpus_per_worker", 4.0),
+            ("prefill_worker_seconds", 0.0),
+            ("decode_worker_seconds", 7200.0),
+            ("prefill_busy_seconds", 0.0),
+            ("decode_busy_seconds", 1800.0),
+            ("total_output_tokens", 1e6),
+            ("processed_tokens", 2e6),
+        ] {
+            metrics[metric::number(name)] = value;
+        }
+        fleet.derive(&mut metrics);
+        let derived: Vec<f64> = metric::DERIVED.iter().map(|name| metrics[metric::number(name)]).collect();
+        assert_eq!(derived, [24.0, 12.0, 1000.0]);
+    }
+
+    #[test]
+    fn a_table_that_is_wrong_is_named() {
+        for (text, expected) in [
+            ("gpu,usd_per_hour,busy_watts\nx,1,2\n", "t.csv:1: column \"idle_watts\" is missing\nhint: "),
+            ("gpu,usd_per_hour,busy_watts,idle_watts\nx,1,a,2\n", "t.csv:2: \"a\" is no number"),
+            (
+                "gpu,usd_per_hour,busy_watts,idle_watts\nx,1,2,1\nx,1,2,1\n",
+                "t.csv:3: \"x\" is no name, or there",
+            ),
+        ] {
+            let message = table(text, "t.csv").unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+}

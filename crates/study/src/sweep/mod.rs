@@ -1,0 +1,369 @@
+//! Many replays in one process: every point of a spec, its trace read once, all processors busy.
+//!
+//! [`Spec::read`] reads a file, [`Sweep::prepare`] makes and checks the plan of every point before anything
+//! runs, [`Sweep::run`] runs what is not kept from before. Rows depend on the spec alone: not on threads, the
+//! order of runs, or how many shards they came from.
+
+pub(crate) mod axis;
+pub(crate) mod bank;
+pub(crate) mod bound;
+mod cost;
+pub(crate) mod document;
+mod merge;
+pub(crate) mod metric;
+mod outputs;
+mod pareto;
+pub(crate) mod point;
+mod row;
+pub(crate) mod spec;
+pub(crate) mod store;
+mod table;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use wavetank::in_parallel;
+use wavetank_model::{Error, Result};
+
+use crate::search;
+use bank::Bank;
+use cost::Fleet;
+use point::{Planner, Point};
+use store::{Finished, Store};
+
+pub use axis::Axis;
+pub use bank::Onlooker;
+pub use merge::merge;
+pub use metric::{Metric, all as metrics};
+pub use outputs::{check as check_output, write as write_output};
+pub use row::Row;
+pub use spec::Spec;
+pub use store::Start;
+
+/// More points are likely a mistake.
+pub const MOST_POINTS: u64 = 100_000;
+
+/// A part of the points: every `of`-th, from the `number`-th on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From 1.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Shard {
+    /// All points.
+    pub const WHOLE: Self = Self { number: 1, of: 1 };
+
+    /// `2/3`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let parts =
+            text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        match parts {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Self { number, of }),
+            _ => Err(Error::usage(format!("\"{text}\" is no shard"))
+                .hint("--shard 1/3, 2/3 and 3/3 are the whole")),
+        }
+    }
+
+    fn has(self, point: usize) -> bool {
+        point % self.of == self.number - 1
+    }
+}
+
+/// Points that are known to be sound.
+pub struct Sweep<'s> {
+    planner: Planner<'s>,
+    points: Vec<Point>,
+    shard: Shard,
+    /// How many points were left out, and of how many.
+    warnings: Vec<String>,
+}
+
+impl<'s> Sweep<'s> {
+    /// Makes the plan of every point, on `threads` threads; the first that is none is an error, or left out
+    /// where the spec says so.
+    pub fn prepare(spec: &'s Spec, shard: Shard, threads: usize) -> Result<Self> {
+        if shard != Shard::WHOLE && spec.search.is_some() {
+            return Err(Error::usage("a search is not divided: what it runs depends on what it finds")
+                .at("--shard")
+                .hint("leave [search] out to run every point"));
+        }
+        let planner = Planner::of(spec);
+        let values = point::enumerate(spec);
+        let mut points: Vec<Option<Result<Point>>> = values.iter().map(|_| None).collect();
+        let make = |number: usize| planner.point(number, values[number].clone());
+        in_parallel(values.len(), threads, &AtomicBool::new(false), make, |number, point| {
+            points[number] = Some(point);
+        });
+        let mut sweep = Self { planner, points: Vec::new(), shard, warnings: Vec::new() };
+        let mut skipped: Vec<(usize, Error)> = Vec::new();
+        for (number, point) in points.into_iter().flatten().enumerate() {
+            match point {
+                Ok(point) => sweep.points.push(point),
+                Err(error) if spec.skips_invalid => skipped.push((number, error)),
+                Err(error) => return Err(sweep.invalid(number, &values[number], &error)),
+            }
+        }
+        sweep.note_gaps(&skipped, &values);
+        match sweep.points.is_empty() {
+            true => Err(Error::input("no point is a plan").at(spec.file.clone())),
+            false => Ok(sweep),
+        }
+    }
+
+    fn invalid(&self, number: usize, values: &[Value], error: &Error) -> Error {
+        let message = format!("point {number} ({}): {error}", self.planner.describe(values));
+        let line = "\nhint: [sweep] invalid = \"skip\" leaves such points out";
+        Error::input(message + line).at(self.planner.spec.file.clone())
+    }
+
+    fn note_gaps(&mut self, skipped: &[(usize, Error)], values: &[Vec<Value>]) {
+        let spec = self.planner.spec;
+        if let Some((number, error)) = skipped.first() {
+            let first = format!(
+                "{} ({})",
+                error.to_string().replace('\n', "; "),
+                self.planner.describe(&values[*number])
+            );
+            let (count, all) = (skipped.len(), values.len());
+            self.warnings
+                .push(format!("{count} of {all} points are no plan and were left out; the first: {first}"));
+        }
+        if (values.len() as u64) < spec.size() {
+            self.warnings.push(format!(
+                "{} of {} samples: there are no more different points",
+                values.len(),
+                spec.size()
+            ));
+        }
+    }
+
+    /// How many points are to be run, or found.
+    pub fn len(&self) -> usize {
+        self.points.iter().filter(|point| self.shard.has(point.number)).count()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Runs what is not in `store`; raising `stop` ends it with what is done by then.
+    pub fn run(&self, setting: &Setting<'_>) -> Result<Swept> {
+        let started = Instant::now();
+        let store = match setting.store {
+            Some((path, start)) => Store::open(path, start)?,
+            None => Store::in_memory(),
+        };
+        let mut warnings = self.warnings.clone();
+        warnings.extend(store.note.clone());
+        let bank = Bank::of(&self.planner, store, setting.stop);
+        let spec = self.planner.spec;
+        let (asked, search) = match &spec.search {
+            None => (self.every(&bank, setting)?, None),
+            Some(search) => {
+                let found = search::run(search, &bank, &self.points, setting)?;
+                warnings.extend(found.warnings);
+                (found.points, Some(found.json))
+            }
+        };
+        let mut rows = self.rows(&asked, &mut warnings)?;
+        judge(spec, &mut rows);
+        warnings.extend(valueless(spec, &rows));
+        let is_partial = setting.stop.load(Ordering::Relaxed);
+        if is_partial {
+            warnings.push(format!("interrupted: {} of {} points are done", rows.len(), self.len()));
+        }
+        Ok(Swept {
+            head: Head::of(self),
+            rows,
+            search,
+            warnings,
+            is_partial,
+            ran: bank.ran(),
+            wall_seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// The result of every point of the shard.
+    fn every(&self, bank: &Bank<'_>, setting: &Setting<'_>) -> Result<Vec<Asked<'_>>> {
+        let mut order: Vec<&Point> =
+            self.points.iter().filter(|point| self.shard.has(point.number)).collect();
+        let total = order.len();
+        // Points of one trace follow each other, and points of one plan are run once.
+        order.sort_by_key(|point| point.tape);
+        let mut distinct = std::collections::HashSet::new();
+        let jobs: Vec<&Point> = order.iter().copied().filter(|point| distinct.insert(&point.hash)).collect();
+        let kept = jobs.iter().filter(|point| bank.kept(&point.hash).is_some()).count();
+        setting.onlooker.expect(total, kept);
+        let failed = AtomicBool::new(false);
+        let mut failure = None;
+        let work = |job: usize| match failed.load(Ordering::Relaxed) || setting.stop.load(Ordering::Relaxed) {
+            true => Ok(None),
+            false => bank.result(&jobs[job].values, &jobs[job].hash),
+        };
+        in_parallel(jobs.len(), setting.threads, setting.stop, work, |_, result| {
+            setting.onlooker.done();
+            if let Err(error) = result {
+                failed.store(true, Ordering::Relaxed);
+                failure.get_or_insert(error);
+            }
+        });
+        if let Some(error) = failure {
+            return Err(error.within(self.planner.spec.file.clone()));
+        }
+        order.sort_by_key(|point| point.number);
+        Ok(order.into_iter().filter_map(|point| Some((point, bank.kept(&point.hash)?))).collect())
+    }
+
+    fn rows(&self, asked: &[Asked<'_>], warnings: &mut Vec<String>) -> Result<Vec<Row>> {
+        let mut unpriced = 0;
+        let mut rows = Vec::with_capacity(asked.len());
+        for (point, finished) in asked {
+            let mut metrics = finished.metrics.clone();
+            match self.fleet(point)? {
+                Some(fleet) => fleet.derive(&mut metrics),
+                None => unpriced += usize::from(self.planner.spec.cost.is_some()),
+            }
+            rows.push(Row {
+                point: point.number,
+                plan_hash: point.hash.clone(),
+                values: point.values.clone(),
+                metrics,
+                meets_sla: None,
+                is_on_front: false,
+                warnings: finished.warnings.clone(),
+            });
+        }
+        if unpriced > 0 {
+            warnings
+                .push(format!("{unpriced} points have no cost: [cost] names no gpu, nor does their timing"));
+        }
+        Ok(rows)
+    }
+
+    fn fleet(&self, point: &Point) -> Result<Option<Fleet>> {
+        match &self.planner.spec.cost {
+            None => Ok(None),
+            Some(cost) => cost.fleet(&self.planner.plan(&point.values)?),
+        }
+    }
+}
+
+/// A point and its result.
+type Asked<'a> = (&'a Point, std::sync::Arc<Finished>);
+
+/// How a sweep is run; nothing of it changes a row.
+pub struct Setting<'a> {
+    /// On how many threads.
+    pub threads: usize,
+    /// Raised to end it with what it has.
+    pub stop: &'a AtomicBool,
+    /// Where finished points are kept.
+    pub store: Option<(&'a Path, Start)>,
+    /// Watches it.
+    pub onlooker: &'a dyn Onlooker,
+}
+
+/// What is said of a sweep before its rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// The file, as it is.
+    plan: Value,
+    axes: Vec<String>,
+    inputs: Value,
+    objectives: pareto::Objectives,
+    sla: Value,
+    /// Which part, of how many points.
+    shard: Value,
+}
+
+impl Head {
+    fn of(sweep: &Sweep<'_>) -> Self {
+        let (spec, Shard { number, of }) = (sweep.planner.spec, sweep.shard);
+        Self {
+            plan: spec.json.clone(),
+            axes: spec.axes.iter().map(|axis| axis.name.clone()).collect(),
+            inputs: sweep.planner.inputs(),
+            objectives: spec.objectives.clone(),
+            sla: bound::json(&spec.bounds),
+            shard: json!({ "number": number, "of": of, "points": sweep.points.len() }),
+        }
+    }
+}
+
+/// A finished sweep.
+pub struct Swept {
+    head: Head,
+    /// One for each point that was run or found, in the order of points.
+    pub rows: Vec<Row>,
+    search: Option<Value>,
+    /// What a reader of the rows must know.
+    pub warnings: Vec<String>,
+    /// Whether it was ended early.
+    pub is_partial: bool,
+    /// How many points were run, not found.
+    pub ran: usize,
+    wall_seconds: f64,
+}
+
+impl Swept {
+    /// The table and the lines around it.
+    pub fn table(&self) -> String {
+        table::of(self)
+    }
+
+    /// The answer of a search, if there is one.
+    pub fn search(&self) -> Option<&Value> {
+        self.search.as_ref()
+    }
+}
+
+/// Metrics that something depends on and that no row has.
+fn valueless(spec: &Spec, rows: &[Row]) -> Vec<String> {
+    let mut wanted: Vec<usize> =
+        spec.objectives.metrics().chain(spec.bounds.iter().map(|b| b.metric)).collect();
+    wanted.dedup();
+    wanted.retain(|&metric| !rows.is_empty() && rows.iter().all(|row| row.metrics[metric].is_nan()));
+    wanted.iter().map(|&metric| format!("\"{}\" has no value in any row", metric::name(metric))).collect()
+}
+
+/// Holds rows against the bounds and against each other.
+fn judge(spec: &Spec, rows: &mut [Row]) {
+    for row in rows.iter_mut() {
+        row.meets_sla = bound::all_met(&spec.bounds, &row.metrics);
+    }
+    mark_front(&spec.objectives, rows);
+}
+
+fn mark_front(objectives: &pareto::Objectives, rows: &mut [Row]) {
+    let front = objectives.front(rows.iter().map(|row| row.metrics.as_slice()));
+    rows.iter_mut().zip(front).for_each(|(row, on_front)| row.is_on_front = on_front);
+}
+
+/// What a table shows: what is wanted and what is bounded, or what most look at first.
+fn spec_metrics(head: &Head) -> Vec<usize> {
+    let bounded = head.sla.as_object().into_iter().flat_map(|bounds| bounds.keys());
+    let bounded =
+        bounded.filter(|name| !name.starts_with("counts.")).filter_map(|name| metric::find(name).ok());
+    let mut chosen: Vec<usize> = head.objectives.metrics().collect();
+    chosen.extend(bounded);
+    if chosen.is_empty() {
+        chosen = SHOWN.map(metric::number).into();
+    }
+    let mut seen = Vec::new();
+    chosen.retain(|metric| {
+        !seen.contains(metric) && {
+            seen.push(*metric);
+            true
+        }
+    });
+    chosen
+}
+
+const SHOWN: [&str; 5] =
+    ["gpus", "p99_ttft_ms", "p99_itl_ms", "p99_e2e_latency_ms", "output_throughput_tok_s"];
