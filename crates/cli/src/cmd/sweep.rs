@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, Subcommand};
-use wavetank::{Error, Result, processors};
+use wavetank::{Error, Result, Run, processors};
 use wavetank_study::sweep::{
     self, MOST_POINTS, Setting, Shard, Spec, Start, Sweep, Swept, check_output, write_output,
 };
 
+use super::picture_flags::PictureFlags;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::output;
 use crate::progress::PointProgress;
@@ -39,6 +40,8 @@ pub(crate) struct Flags {
     /// Run as many points as the file asks for.
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    pictures: PictureFlags,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -57,6 +60,8 @@ struct MergeFlags {
     /// Where rows go; .csv, .json and .parquet say the format. May be given again.
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Vec<PathBuf>,
+    #[command(flatten)]
+    pictures: PictureFlags,
 }
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -81,7 +86,7 @@ fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
         false => flags.output.clone(),
     };
     let store = outputs[0].with_extension("points.jsonl");
-    check(&outputs, &[("the spec", path), ("the finished points", &store)])?;
+    check(&outputs, &[("the spec", path), ("the finished points", &store)], &flags.pictures)?;
     let threads = flags.threads.map_or_else(processors, usize::from);
     let sweep = Sweep::prepare(&spec, shard, threads)?;
     let start = if flags.fresh { Start::Fresh } else { Start::Resume };
@@ -93,6 +98,7 @@ fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
         sweep.run(&setting)?
     };
     finish(&swept, &outputs)?;
+    draw(&swept, path, &flags.pictures)?;
     if stop.raised.load(Ordering::Relaxed) {
         output::complain(&format!("run it again to go on: finished points are in {}", store.display()));
         return Ok(ExitCode::from(INTERRUPTED));
@@ -103,7 +109,7 @@ fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
 
 fn merge(flags: &MergeFlags) -> Result<ExitCode> {
     let inputs: Vec<(&str, &Path)> = flags.shards.iter().map(|path| ("a shard", path.as_path())).collect();
-    check(&flags.output, &inputs)?;
+    check(&flags.output, &inputs, &flags.pictures)?;
     let mut shards = Vec::new();
     for path in &flags.shards {
         let name = path.display().to_string();
@@ -115,17 +121,33 @@ fn merge(flags: &MergeFlags) -> Result<ExitCode> {
         })?;
         shards.push((name, report));
     }
-    finish(&sweep::merge(&shards)?, &flags.output)?;
+    let swept = sweep::merge(&shards)?;
+    finish(&swept, &flags.output)?;
+    draw(&swept, &flags.output[0], &flags.pictures)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses outputs that have no format, that are each other or an input, or that cannot be written.
-fn check(outputs: &[PathBuf], inputs: &[(&str, &Path)]) -> Result<()> {
+fn check(outputs: &[PathBuf], inputs: &[(&str, &Path)], pictures: &PictureFlags) -> Result<()> {
     outputs.iter().try_for_each(|path| check_output(path))?;
     let outputs = outputs.iter().map(|path| ("--output", path.as_path()));
-    let files: Vec<(&str, &Path)> = inputs.iter().copied().chain(outputs.clone()).collect();
+    let files: Vec<(&str, &Path)> =
+        inputs.iter().copied().chain(outputs.clone()).chain(pictures.files()).collect();
     output::keep_apart(&files)?;
+    pictures.check("sweep")?;
     outputs.map(|(_, path)| path).try_for_each(output::try_out)
+}
+
+/// Pictures of the report, called as the file it is of.
+fn draw(swept: &Swept, of: &Path, pictures: &PictureFlags) -> Result<()> {
+    if pictures.files().is_empty() {
+        return Ok(());
+    }
+    let mut report = Vec::new();
+    write_output(swept, Path::new("report.json"), &mut report)?;
+    let report = serde_json::from_slice(&report).expect("what we write is JSON");
+    let name = of.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    pictures.write("wavetank sweep", &[Run { name, report }])
 }
 
 /// Warnings, files, the table.
