@@ -47,7 +47,8 @@ router_mode = "round_robin"
 [axes]
 num_workers = { from = 1, to = 64 }
 [sla]
-p99_ttft_ms = 20000
+p99_ttft_ms = 2000
+p99_e2e_latency_ms = 9500
 "#,
     },
     Search {
@@ -58,22 +59,23 @@ router_mode = "kv_router"
 [axes]
 num_workers = { from = 2, to = 64 }
 [sla]
-p99_ttft_ms = 10000
+p99_ttft_ms = 1700
+p99_e2e_latency_ms = 9000
 "#,
     },
     Search {
-        name: "prefill and decode, 12 x 12",
+        name: "prefill and decode, 16 x 16",
         spec: r#"[base]
 trace = "conversation.jsonl"
 router_mode = "kv_router"
 prefill_engine_args = { worker_type = "prefill" }
 decode_engine_args = { worker_type = "decode" }
 [axes]
-num_prefill_workers = { from = 2, to = 24, step = 2 }
-num_decode_workers = { from = 2, to = 24, step = 2 }
+num_prefill_workers = { from = 1, to = 16 }
+num_decode_workers = { from = 1, to = 16 }
 [sla]
-p99_ttft_ms = 20000
-p99_itl_ms = 60
+p99_ttft_ms = 1700
+p99_e2e_latency_ms = 9000
 "#,
     },
 ];

@@ -97,8 +97,8 @@ fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
             Setting { threads, stop: &stop.raised, store: Some((&store, start)), onlooker: &progress };
         sweep.run(&setting)?
     };
-    finish(&swept, &outputs)?;
-    draw(&swept, path, &flags.pictures)?;
+    let name = path.file_stem().unwrap_or_default().display().to_string();
+    finish(&swept, &outputs, (&flags.pictures, name))?;
     if stop.raised.load(Ordering::Relaxed) {
         output::complain(&format!("run it again to go on: finished points are in {}", store.display()));
         return Ok(ExitCode::from(INTERRUPTED));
@@ -121,9 +121,7 @@ fn merge(flags: &MergeFlags) -> Result<ExitCode> {
         })?;
         shards.push((name, report));
     }
-    let swept = sweep::merge(&shards)?;
-    finish(&swept, &flags.output)?;
-    draw(&swept, &flags.output[0], &flags.pictures)?;
+    finish(&sweep::merge(&shards)?, &flags.output, (&flags.pictures, "merged".to_owned()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -131,27 +129,14 @@ fn merge(flags: &MergeFlags) -> Result<ExitCode> {
 fn check(outputs: &[PathBuf], inputs: &[(&str, &Path)], pictures: &PictureFlags) -> Result<()> {
     outputs.iter().try_for_each(|path| check_output(path))?;
     let outputs = outputs.iter().map(|path| ("--output", path.as_path()));
-    let files: Vec<(&str, &Path)> =
-        inputs.iter().copied().chain(outputs.clone()).chain(pictures.files()).collect();
-    output::keep_apart(&files)?;
+    let files = inputs.iter().copied().chain(outputs.clone()).chain(pictures.files());
+    output::keep_apart(&files.collect::<Vec<_>>())?;
     pictures.check("sweep")?;
     outputs.map(|(_, path)| path).try_for_each(output::try_out)
 }
 
-/// Pictures of the report, called as the file it is of.
-fn draw(swept: &Swept, of: &Path, pictures: &PictureFlags) -> Result<()> {
-    if pictures.files().is_empty() {
-        return Ok(());
-    }
-    let mut report = Vec::new();
-    write_output(swept, Path::new("report.json"), &mut report)?;
-    let report = serde_json::from_slice(&report).expect("what we write is JSON");
-    let name = of.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    pictures.write("wavetank sweep", &[Run { name, report }])
-}
-
-/// Warnings, files, the table.
-fn finish(swept: &Swept, outputs: &[PathBuf]) -> Result<()> {
+/// Warnings, files, the table, pictures under a name.
+fn finish(swept: &Swept, outputs: &[PathBuf], (pictures, name): (&PictureFlags, String)) -> Result<()> {
     for warning in &swept.warnings {
         output::complain(&format!("warning: {warning}"));
     }
@@ -160,5 +145,6 @@ fn finish(swept: &Swept, outputs: &[PathBuf]) -> Result<()> {
         write_output(swept, path, &mut BufWriter::new(file))?;
     }
     let names: Vec<String> = outputs.iter().map(|path| path.display().to_string()).collect();
-    output::say(&format!("{}Saved rows to: {}\n", swept.table(), names.join(", ")))
+    output::say(&format!("{}Saved rows to: {}\n", swept.table(), names.join(", ")))?;
+    pictures.write("wavetank sweep", &[Run { name, report: swept.report() }])
 }

@@ -21,7 +21,7 @@ num_workers = [2, 3, 4]
 [pareto]
 minimize = ["p99_ttft_ms", "gpu_hours"]
 [sla]
-p99_ttft_ms = 400
+p99_ttft_ms = 72
 "#;
 
 fn sandbox(spec: &str) -> Sandbox {
@@ -105,14 +105,14 @@ fn what_cannot_be_swept_is_refused() {
 
 #[test]
 fn a_search_shows_what_its_answer_rests_on() {
-    let spec = "[base]\ninput_tokens = 2000\noutput_tokens = 60\nrequest_count = 200\nrequest_rate = 30\n\
-                [axes]\nnum_workers = { from = 1, to = 24 }\n[sla]\np99_ttft_ms = 1000\n\
+    let spec = "[base]\ninput_tokens = 2000\noutput_tokens = 60\nrequest_count = 400\nrequest_rate = 300\n\
+                [axes]\nnum_workers = { from = 1, to = 24 }\n[sla]\np99_ttft_ms = 1200\n\
                 [search]\ngoal = \"smallest_fleet\"\n[cost]\ngpu = \"h200\"\n";
     let searched = sandbox(spec);
     let run = searched.run("sweep s.toml");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_snapshot!(searched.steady(&run.stdout));
-    let impossible = sandbox(&spec.replace("1000", "1"));
+    let impossible = sandbox(&spec.replace("1200", "1"));
     let run = impossible.run("sweep s.toml");
     assert_eq!(run.code, Some(1), "a check failed: {}", run.stderr);
     assert!(run.stdout.contains("Search: no point meets the SLA"), "{}", run.stdout);

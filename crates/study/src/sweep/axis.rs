@@ -1,5 +1,7 @@
 //! One thing that is varied, and the values it takes.
 
+use std::collections::HashSet;
+
 use rand::RngExt;
 use serde_json::{Number, Value};
 use wavetank_model::{Draw, Result};
@@ -55,9 +57,9 @@ impl Axis {
                 .wrong(line, format!("axis \"{name}\" is empty"))
                 .hint("give it a value at least, or leave it out"));
         }
-        let repeated = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value));
-        if let Some((_, value)) = repeated {
-            return Err(document.wrong(line, format!("axis \"{name}\" has {value} twice")));
+        let mut seen = HashSet::new();
+        if let Some(twice) = values.iter().find(|value| !seen.insert(value.to_string())) {
+            return Err(document.wrong(line, format!("axis \"{name}\" has {twice} twice")));
         }
         Ok(Self { name, values, continuous, line })
     }
