@@ -85,7 +85,7 @@ impl Spec {
         };
         spec.search = SearchSpec::read(root.table("search")?.as_ref(), &spec)?;
         spec.check_cost()?;
-        spec.enter_base(root.table("base")?.as_ref())?;
+        spec.enter_shared(root.table("base")?.as_ref())?;
         Ok(spec)
     }
 
@@ -102,7 +102,7 @@ impl Spec {
         }
     }
 
-    fn enter_base(&mut self, base: Option<&Section<'_>>) -> Result<()> {
+    fn enter_shared(&mut self, base: Option<&Section<'_>>) -> Result<()> {
         let Some(base) = base else { return Ok(()) };
         let mut seen: Vec<String> = Vec::new();
         for (name, node) in base.entries() {
