@@ -24,13 +24,13 @@ impl Onlooker for Count {
 }
 
 fn spec(text: &str) -> Spec {
-    Spec::parse(text, Path::new(EXAMPLES), "s.toml").unwrap()
+    Spec::parse(text, Path::new(EXAMPLES), "s.toml").expect("a spec")
 }
 
 fn swept(spec: &Spec, shard: Shard, threads: usize, store: Option<(&Path, Start)>) -> Swept {
-    let sweep = Sweep::prepare(spec, shard, threads).unwrap();
+    let sweep = Sweep::prepare(spec, shard, threads).expect("points");
     let (stop, onlooker) = (AtomicBool::new(false), Count::default());
-    sweep.run(&Setting { threads, stop: &stop, store, onlooker: &onlooker }).unwrap()
+    sweep.run(&Setting { threads, stop: &stop, store, onlooker: &onlooker }).expect("rows")
 }
 
 fn whole(spec: &Spec, threads: usize) -> Swept {
@@ -39,12 +39,12 @@ fn whole(spec: &Spec, threads: usize) -> Swept {
 
 fn written(swept: &Swept, name: &str) -> String {
     let mut bytes = Vec::new();
-    write_output(swept, Path::new(name), &mut bytes).unwrap();
-    String::from_utf8(bytes).unwrap()
+    write_output(swept, Path::new(name), &mut bytes).expect("a format");
+    String::from_utf8(bytes).expect("text")
 }
 
 fn report(swept: &Swept) -> Value {
-    serde_json::from_str(&written(swept, "x.json")).unwrap()
+    serde_json::from_str(&written(swept, "x.json")).expect("JSON")
 }
 
 const GRID: &str = r#"
@@ -235,6 +235,15 @@ fn the_smallest_fleet_is_the_grids() {
     assert_eq!(proof[0]["meets"], true);
     assert!(proof[1..].iter().all(|row| row["meets"] == false) && proof.len() >= 2);
     assert_eq!(proof[1]["parameters"]["num_workers"], json!(smallest.point), "the next smaller one");
+    let each = FLEET.replace("[sla]", "router_mode = ['round_robin', 'least_loaded']\nseed = [1, 2]\n[sla]");
+    let each = whole(&spec(&format!("{each}[search]\ngoal = 'smallest_fleet'\n")), 2);
+    let answers = each.search().unwrap()["answers"].as_array().unwrap().clone();
+    assert_eq!(
+        answers.iter().map(|one| one["fixed"]["router_mode"].clone()).collect::<Vec<_>>(),
+        ["round_robin", "least_loaded"]
+    );
+    assert_eq!(answers[0]["gpus"], json!(smallest.point + 1), "round_robin has no luck");
+    assert!(each.table().contains("\n  with router_mode = least_loaded: num_workers = "), "{}", each.table());
     let impossible = spec(&format!("{FLEET}[search]\ngoal = 'smallest_fleet'\n").replace("1200", "1"));
     let none = whole(&impossible, 2);
     assert!(none.search().unwrap()["answer"].is_null() && none.rows.len() == 1);
@@ -309,6 +318,70 @@ fn the_best_of_many_survives_its_rungs() {
     assert!(cheapest.search().unwrap()["answer"]["value"].as_f64().unwrap() > 0.0, "the GPU is the timing's");
 }
 
+/// Specs, and how what is said of them begins.
+const WRONG: &[(&str, &str)] = &[
+    ("[bsae]\n", "s.toml:1: unknown field \"bsae\"\nhint: did you mean base?"),
+    (
+        "[base]\nnum_wrokers = 1\n[axes]\nseed = [1]\n",
+        "s.toml:2: unknown field \"num_wrokers\"\nhint: did you mean num_workers?",
+    ),
+    (
+        "[base]\nnum_workers = 1\nnum-workers = 2\n[axes]\nseed = [1]\n",
+        "s.toml:3: \"num_workers\" is given twice",
+    ),
+    ("[base]\nnum_workers = 'x'\n[axes]\nseed = [1]\n", "s.toml:2: \"num_workers\": must be a whole number"),
+    (
+        "[axes]\nnum_wrokers = [1]\n",
+        "s.toml:2: unknown field \"num_wrokers\"\nhint: did you mean num_workers?",
+    ),
+    ("[axes]\nnum_workers = []\n", "s.toml:2: axis \"num_workers\" is empty"),
+    (
+        "[axes]\nnum_workers = [1]\nnum-workers = [2]\n",
+        "s.toml:3: axis \"num_workers\" and axis \"num_workers\" set",
+    ),
+    ("[axes]\nrouter_config = [{}]\nrouter_config-x = [1]\n", "s.toml:3: unknown field"),
+    (
+        "[axes]\n'router_config' = [{}]\n'router_config.x' = [1]\n",
+        "s.toml:3: axis \"router_config.x\" and axis",
+    ),
+    (
+        "[axes]\nrequest_rate = { from = 0.5, to = 2.0 }\n",
+        "s.toml:2: axis \"request_rate\" has no end of values",
+    ),
+    ("[axes]\n", "s.toml:1: [axes] is empty"),
+    ("", "s.toml:1: there is nothing to vary"),
+    (
+        "[sweep]\nmode = 'grdi'\n[axes]\nseed = [1]\n",
+        "s.toml:2: \"mode\" must be one of grid, list, random, not \"grdi\"",
+    ),
+    ("[sweep]\nsamples = 3\n[axes]\nseed = [1]\n", "s.toml:2: \"samples\" belongs to mode = \"random\""),
+    ("[[points]]\nseed = 1\n[axes]\nseed = [1]\n", "s.toml:3: [axes] has no place beside a list of points"),
+    (
+        "[axes]\nseed = [1]\n[pareto]\nminimize = ['p99_tfft_ms']\n",
+        "s.toml:4: unknown metric \"p99_tfft_ms\"\nhint: did you mean p99_ttft_ms?",
+    ),
+    ("[axes]\nseed = [1]\n[sla]\np99_ttft_ms = 'x'\n", "s.toml:4: \"p99_ttft_ms\" must be a number"),
+    (
+        "[axes]\nseed = [1]\n[cost]\ngpu = 'h200_sxn'\n",
+        "s.toml:4: GPU \"h200_sxn\" has no price\nhint: did you mean",
+    ),
+    (
+        "[axes]\nseed = [1]\n[search]\ngoal = 'smallest_fleet'\n[sla]\np99_ttft_ms = 1\n",
+        "s.toml:4: a search for a fleet needs an axis num_workers",
+    ),
+    (
+        "[axes]\nnum_workers = [1]\n[search]\ngoal = 'smallest_fleet'\n",
+        "s.toml:4: the smallest fleet that meets what?",
+    ),
+    ("[axes]\nnum_workers = [1]\n[search]\ngoal = 'best'\n", "s.toml:3: the best by what?"),
+    (
+        "[axes]\nseed = [1]\n[search]\ngoal = 'best'\nminimize = 'cost_usd_per_million_tokens'\n",
+        "s.toml: \"cost_usd_per_million_tokens\" needs [cost]\nhint: ",
+    ),
+    ("[axes\n", "s.toml:1: "),
+    ("[axes]\nseed = [2000-01-01]\n", "s.toml:2: a date has no meaning here"),
+];
+
 /// Broken by: an error that comes after a run, names no place, or leaves the values of the point out.
 #[test]
 fn a_wrong_spec_is_refused_before_anything_runs() {
@@ -318,74 +391,7 @@ fn a_wrong_spec_is_refused_before_anything_runs() {
         let error = spec.and_then(|spec| Sweep::prepare(&spec, Shard::WHOLE, 1).map(drop));
         error.expect_err(text).to_string()
     };
-    for (text, expected) in [
-        ("[bsae]\n", "s.toml:1: unknown field \"bsae\"\nhint: did you mean base?"),
-        (
-            "[base]\nnum_wrokers = 1\n[axes]\nseed = [1]\n",
-            "s.toml:2: unknown field \"num_wrokers\"\nhint: did you mean num_workers?",
-        ),
-        (
-            "[base]\nnum_workers = 1\nnum-workers = 2\n[axes]\nseed = [1]\n",
-            "s.toml:3: \"num_workers\" is given twice",
-        ),
-        (
-            "[base]\nnum_workers = 'x'\n[axes]\nseed = [1]\n",
-            "s.toml:2: \"num_workers\": must be a whole number",
-        ),
-        (
-            "[axes]\nnum_wrokers = [1]\n",
-            "s.toml:2: unknown field \"num_wrokers\"\nhint: did you mean num_workers?",
-        ),
-        ("[axes]\nnum_workers = []\n", "s.toml:2: axis \"num_workers\" is empty"),
-        (
-            "[axes]\nnum_workers = [1]\nnum-workers = [2]\n",
-            "s.toml:3: axis \"num_workers\" and axis \"num_workers\" set",
-        ),
-        ("[axes]\nrouter_config = [{}]\nrouter_config-x = [1]\n", "s.toml:3: unknown field"),
-        (
-            "[axes]\n'router_config' = [{}]\n'router_config.x' = [1]\n",
-            "s.toml:3: axis \"router_config.x\" and axis",
-        ),
-        (
-            "[axes]\nrequest_rate = { from = 0.5, to = 2.0 }\n",
-            "s.toml:2: axis \"request_rate\" has no end of values",
-        ),
-        ("[axes]\n", "s.toml:1: [axes] is empty"),
-        ("", "s.toml:1: there is nothing to vary"),
-        (
-            "[sweep]\nmode = 'grdi'\n[axes]\nseed = [1]\n",
-            "s.toml:2: \"mode\" must be one of grid, list, random, not \"grdi\"",
-        ),
-        ("[sweep]\nsamples = 3\n[axes]\nseed = [1]\n", "s.toml:2: \"samples\" belongs to mode = \"random\""),
-        (
-            "[[points]]\nseed = 1\n[axes]\nseed = [1]\n",
-            "s.toml:3: [axes] has no place beside a list of points",
-        ),
-        (
-            "[axes]\nseed = [1]\n[pareto]\nminimize = ['p99_tfft_ms']\n",
-            "s.toml:4: unknown metric \"p99_tfft_ms\"\nhint: did you mean p99_ttft_ms?",
-        ),
-        ("[axes]\nseed = [1]\n[sla]\np99_ttft_ms = 'x'\n", "s.toml:4: \"p99_ttft_ms\" must be a number"),
-        (
-            "[axes]\nseed = [1]\n[cost]\ngpu = 'h200_sxn'\n",
-            "s.toml:4: GPU \"h200_sxn\" has no price\nhint: did you mean",
-        ),
-        (
-            "[axes]\nseed = [1]\n[search]\ngoal = 'smallest_fleet'\n[sla]\np99_ttft_ms = 1\n",
-            "s.toml:4: a search for a fleet needs an axis num_workers",
-        ),
-        (
-            "[axes]\nnum_workers = [1]\n[search]\ngoal = 'smallest_fleet'\n",
-            "s.toml:4: the smallest fleet that meets what?",
-        ),
-        ("[axes]\nnum_workers = [1]\n[search]\ngoal = 'best'\n", "s.toml:3: the best by what?"),
-        (
-            "[axes]\nseed = [1]\n[search]\ngoal = 'best'\nminimize = 'cost_usd_per_million_tokens'\n",
-            "s.toml: \"cost_usd_per_million_tokens\" needs [cost]\nhint: ",
-        ),
-        ("[axes\n", "s.toml:1: "),
-        ("[axes]\nseed = [2000-01-01]\n", "s.toml:2: a date has no meaning here"),
-    ] {
+    for &(text, expected) in WRONG {
         let message = refused(text);
         assert!(message.starts_with(expected), "{text}: {message}");
     }

@@ -64,6 +64,13 @@ pub(crate) fn words(search: &Value) -> String {
         }
     };
     let _ = writeln!(text, "; {runs} runs where all points are {grid}");
+    for answer in search["answers"].as_array().into_iter().flatten() {
+        let found = match &answer["answer"] {
+            Value::Null => "none meets the SLA".to_owned(),
+            found => format!("{}, {} GPUs", pairs(&found["parameters"]), answer["gpus"]),
+        };
+        let _ = writeln!(text, "  with {}: {found}", pairs(&answer["fixed"]));
+    }
     if let Some(rungs) = search["rungs"].as_array() {
         text += &rung_table(rungs);
     }

@@ -25,7 +25,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use wavetank::in_parallel;
-use wavetank_model::{Error, Result};
+use wavetank_model::{Error, ErrorKind, Result};
 
 use crate::search;
 use bank::Bank;
@@ -104,7 +104,7 @@ impl<'s> Sweep<'s> {
         for (number, point) in points.into_iter().flatten().enumerate() {
             match point {
                 Ok(point) => sweep.points.push(point),
-                Err(error) if spec.skips_invalid => skipped.push((number, error)),
+                Err(error) if spec.skips_invalid && is_no_plan(&error) => skipped.push((number, error)),
                 Err(error) => return Err(sweep.invalid(number, &values[number], &error)),
             }
         }
@@ -117,8 +117,9 @@ impl<'s> Sweep<'s> {
 
     fn invalid(&self, number: usize, values: &[Value], error: &Error) -> Error {
         let message = format!("point {number} ({}): {error}", self.planner.describe(values));
-        let line = "\nhint: [sweep] invalid = \"skip\" leaves such points out";
-        Error::input(message + line).at(self.planner.spec.file.clone())
+        let hint = "\nhint: [sweep] invalid = \"skip\" leaves such points out";
+        let hint = if is_no_plan(error) { hint } else { "" };
+        Error::input(message + hint).at(self.planner.spec.file.clone())
     }
 
     fn note_gaps(&mut self, skipped: &[(usize, Error)], values: &[Vec<Value>]) {
@@ -193,13 +194,12 @@ impl<'s> Sweep<'s> {
     fn every(&self, bank: &Bank<'_>, setting: &Setting<'_>) -> Result<Vec<Asked<'_>>> {
         let mut order: Vec<&Point> =
             self.points.iter().filter(|point| self.shard.has(point.number)).collect();
-        let total = order.len();
         // Points of one trace follow each other, and points of one plan are run once.
         order.sort_by_key(|point| point.tape);
         let mut distinct = std::collections::HashSet::new();
         let jobs: Vec<&Point> = order.iter().copied().filter(|point| distinct.insert(&point.hash)).collect();
         let kept = jobs.iter().filter(|point| bank.kept(&point.hash).is_some()).count();
-        setting.onlooker.expect(total, kept);
+        setting.onlooker.expect(jobs.len(), kept);
         let failed = AtomicBool::new(false);
         let mut failure = None;
         let work = |job: usize| match failed.load(Ordering::Relaxed) || setting.stop.load(Ordering::Relaxed) {
@@ -321,6 +321,11 @@ impl Swept {
     pub fn search(&self) -> Option<&Value> {
         self.search.as_ref()
     }
+}
+
+/// Whether values do not go together; a file that is not there or a value of the wrong kind is a mistake.
+fn is_no_plan(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Usage | ErrorKind::Unsupported)
 }
 
 /// Metrics that something depends on and that no row has.

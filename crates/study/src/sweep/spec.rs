@@ -85,7 +85,7 @@ impl Spec {
         };
         spec.search = SearchSpec::read(root.table("search")?.as_ref(), &spec)?;
         spec.check_cost()?;
-        spec.enter_base(root.table("base")?.as_ref())?;
+        spec.enter_shared(root.table("base")?.as_ref())?;
         Ok(spec)
     }
 
@@ -102,7 +102,7 @@ impl Spec {
         }
     }
 
-    fn enter_base(&mut self, base: Option<&Section<'_>>) -> Result<()> {
+    fn enter_shared(&mut self, base: Option<&Section<'_>>) -> Result<()> {
         let Some(base) = base else { return Ok(()) };
         let mut seen: Vec<String> = Vec::new();
         for (name, node) in base.entries() {
@@ -203,7 +203,7 @@ fn read_axes(section: &Section<'_>) -> Result<Vec<Axis>> {
     let document = section.document;
     let mut axes: Vec<Axis> = Vec::new();
     let mut named = Vec::new();
-    section.entries().iter().for_each(|(name, node)| flatten(name, node, &is_axis, &mut named));
+    section.entries().iter().for_each(|(name, node)| flatten(name, node, is_axis, &mut named));
     for (name, node) in named {
         check_name(&name).map_err(|error| Error::input(error.to_string()).at(document.place(node.line)))?;
         if let Some(other) = axes.iter().find(|other| overlap(&other.name, &name)) {
@@ -229,7 +229,7 @@ fn list(document: &Document, points: &Node) -> Result<(Vec<Axis>, Mode)> {
     for point in points {
         let mut named = Vec::new();
         let section = Section::of(document, "points", point);
-        section.entries().iter().for_each(|(name, node)| flatten(name, node, &|_| false, &mut named));
+        section.entries().iter().for_each(|(name, node)| flatten(name, node, |_| false, &mut named));
         for (name, node) in &named {
             check_name(name)
                 .map_err(|error| Error::input(error.to_string()).at(document.place(node.line)))?;
@@ -247,13 +247,11 @@ fn list(document: &Document, points: &Node) -> Result<(Vec<Axis>, Mode)> {
     Ok((axes, Mode::List(rows)))
 }
 
+/// Whether a table is a value of its own.
+type Ends = fn(&[(String, Node)]) -> bool;
+
 /// Tables inside flags that take JSON are paths; `ends` says where a table is a value of its own.
-fn flatten<'n>(
-    name: &str,
-    node: &'n Node,
-    ends: &dyn Fn(&[(String, Node)]) -> bool,
-    found: &mut Vec<(String, &'n Node)>,
-) {
+fn flatten<'n>(name: &str, node: &'n Node, ends: Ends, found: &mut Vec<(String, &'n Node)>) {
     match &node.content {
         Content::Table(entries) if takes_json(name) && !ends(entries) => {
             for (key, node) in entries {
