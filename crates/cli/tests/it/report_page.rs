@@ -325,7 +325,7 @@ fn real_runs_are_shown_side_by_side() {
     let sandbox = Sandbox::with_examples();
     let Some(mut browser) = Browser::start(&sandbox) else { return };
     let path = compared(&sandbox);
-    let is_blessed = std::env::var_os("WAVETANK_BLESS").is_some();
+    let is_blessed = std::env::var_os("WAVETANK_BLESS").is_some_and(|value| value == "1");
     for (name, scheme, width, height) in
         [("light", "light", 1280, 1500), ("dark", "dark", 1280, 1500), ("phone", "light", 390, 1500)]
     {
