@@ -213,6 +213,14 @@ mod tests {
         assert_eq!(names(&["r.json", "r.json", "mine.json"]), ["r", "r (2)", "mine (2)"]);
     }
 
+    /// Broken by: a run of an hour that ends with what could have been said before it.
+    #[test]
+    fn what_has_no_pictures_is_said_early() {
+        assert!(page::ALL.iter().all(|entry| check_kind(entry.name).is_ok()));
+        let said = check_kind("nothing").unwrap_err().to_string();
+        assert!(said.contains("`nothing`") && said.contains("replay"), "{said}");
+    }
+
     #[test]
     fn a_name_comes_before_its_file() {
         assert_eq!(split("kv=a/b.json"), (Some("kv"), PathBuf::from("a/b.json")));

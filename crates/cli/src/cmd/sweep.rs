@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, Subcommand};
-use wavetank::{Error, Result, processors};
+use wavetank::{Error, Result, Run, processors};
 use wavetank_study::sweep::{
     self, MOST_POINTS, Setting, Shard, Spec, Start, Sweep, Swept, check_output, write_output,
 };
 
+use super::picture_flags::PictureFlags;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::output;
 use crate::progress::PointProgress;
@@ -39,6 +40,8 @@ pub(crate) struct Flags {
     /// Run as many points as the file asks for.
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    pictures: PictureFlags,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -57,6 +60,8 @@ struct MergeFlags {
     /// Where rows go; .csv, .json and .parquet say the format. May be given again.
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Vec<PathBuf>,
+    #[command(flatten)]
+    pictures: PictureFlags,
 }
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -81,7 +86,7 @@ fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
         false => flags.output.clone(),
     };
     let store = outputs[0].with_extension("points.jsonl");
-    check(&outputs, &[("the spec", path), ("the finished points", &store)])?;
+    check(&outputs, &[("the spec", path), ("the finished points", &store)], &flags.pictures)?;
     let threads = flags.threads.map_or_else(processors, usize::from);
     let sweep = Sweep::prepare(&spec, shard, threads)?;
     let start = if flags.fresh { Start::Fresh } else { Start::Resume };
@@ -92,7 +97,8 @@ fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
             Setting { threads, stop: &stop.raised, store: Some((&store, start)), onlooker: &progress };
         sweep.run(&setting)?
     };
-    finish(&swept, &outputs)?;
+    let name = path.file_stem().unwrap_or_default().display().to_string();
+    finish(&swept, &outputs, (&flags.pictures, name))?;
     if stop.raised.load(Ordering::Relaxed) {
         output::complain(&format!("run it again to go on: finished points are in {}", store.display()));
         return Ok(ExitCode::from(INTERRUPTED));
@@ -103,7 +109,7 @@ fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
 
 fn merge(flags: &MergeFlags) -> Result<ExitCode> {
     let inputs: Vec<(&str, &Path)> = flags.shards.iter().map(|path| ("a shard", path.as_path())).collect();
-    check(&flags.output, &inputs)?;
+    check(&flags.output, &inputs, &flags.pictures)?;
     let mut shards = Vec::new();
     for path in &flags.shards {
         let name = path.display().to_string();
@@ -115,21 +121,22 @@ fn merge(flags: &MergeFlags) -> Result<ExitCode> {
         })?;
         shards.push((name, report));
     }
-    finish(&sweep::merge(&shards)?, &flags.output)?;
+    finish(&sweep::merge(&shards)?, &flags.output, (&flags.pictures, "merged".to_owned()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses outputs that have no format, that are each other or an input, or that cannot be written.
-fn check(outputs: &[PathBuf], inputs: &[(&str, &Path)]) -> Result<()> {
+fn check(outputs: &[PathBuf], inputs: &[(&str, &Path)], pictures: &PictureFlags) -> Result<()> {
     outputs.iter().try_for_each(|path| check_output(path))?;
     let outputs = outputs.iter().map(|path| ("--output", path.as_path()));
-    let files: Vec<(&str, &Path)> = inputs.iter().copied().chain(outputs.clone()).collect();
-    output::keep_apart(&files)?;
+    let files = inputs.iter().copied().chain(outputs.clone()).chain(pictures.files());
+    output::keep_apart(&files.collect::<Vec<_>>())?;
+    pictures.check("sweep")?;
     outputs.map(|(_, path)| path).try_for_each(output::try_out)
 }
 
-/// Warnings, files, the table.
-fn finish(swept: &Swept, outputs: &[PathBuf]) -> Result<()> {
+/// Warnings, files, the table, pictures under a name.
+fn finish(swept: &Swept, outputs: &[PathBuf], (pictures, name): (&PictureFlags, String)) -> Result<()> {
     for warning in &swept.warnings {
         output::complain(&format!("warning: {warning}"));
     }
@@ -138,5 +145,6 @@ fn finish(swept: &Swept, outputs: &[PathBuf]) -> Result<()> {
         write_output(swept, path, &mut BufWriter::new(file))?;
     }
     let names: Vec<String> = outputs.iter().map(|path| path.display().to_string()).collect();
-    output::say(&format!("{}Saved rows to: {}\n", swept.table(), names.join(", ")))
+    output::say(&format!("{}Saved rows to: {}\n", swept.table(), names.join(", ")))?;
+    pictures.write("wavetank sweep", &[Run { name, report: swept.report() }])
 }

@@ -35,6 +35,8 @@ fn figures() -> Vec<Figure> {
         notes: (0..POINTS).map(|at| format!("note {at} {HOSTILE}")).collect(),
         ..Series::of("points", (0..POINTS).map(point).collect())
     };
+    // Drawn through points that are there: no rows of their own.
+    let front = Series { role: Role::Front, ..Series::of("front", (0..5).map(point).collect()) };
     let bars = |name: &str| Series::of(name, vec![(0.0, 3.0), (1.0, 5.0)]);
     let lines = vec![Series::of("slow", rising(2.0)), Series::of(HOSTILE, rising(1.0)), guide];
     vec![
@@ -42,7 +44,7 @@ fn figures() -> Vec<Figure> {
         figure("long", Kind::Lines, at(), vec![Series::of("a million", long)]),
         figure("bars", Kind::Bars, named(), vec![bars("a"), bars("b")]),
         figure("stacked", Kind::Stacked, named(), vec![bars("a"), bars(HOSTILE)]),
-        figure("cloud", Kind::Points, at(), vec![cloud]),
+        figure("cloud", Kind::Points, at(), vec![cloud, front]),
         figure(
             "heat",
             Kind::Heat,
@@ -343,6 +345,53 @@ fn real_runs_are_shown_side_by_side() {
             fs::write(folder.join(format!("{name}.png")), shot).expect("a picture");
         }
     }
+}
+
+/// What is tried in the page of a sweep.
+const SPEC: &str = r#"
+[base]
+trace = "examples/single_turn.jsonl"
+[axes]
+num_workers = [2, 3, 4]
+[pareto]
+minimize = ["p99_ttft_ms", "gpu_hours"]
+"#;
+
+/// Broken by: a kind of run whose flag has no effect, or whose page a browser complains about.
+#[test]
+fn every_kind_of_run_has_a_page() {
+    let sandbox = Sandbox::with_examples();
+    let Some(mut browser) = Browser::start(&sandbox) else { return };
+    sandbox.write("s.toml", SPEC);
+    let measured = crate::validate::measured();
+    let bench = "bench --model tiny-1b --gpu-mem-gb 0 --backend null --backend-option moves=no \
+        --generation-mode deterministic --duration 5 --num-users 5 --output bench.json";
+    let suite = "bench suite --quick --gpu-tier off --only storage --cache-dir cache --output suite";
+    let kinds = [
+        (&sandbox, "replay", "replay examples/single_turn.jsonl --num-workers 2 --report-json replay.json"),
+        (&sandbox, "bench", bench),
+        (&sandbox, "suite", suite),
+        (&sandbox, "sweep", "sweep s.toml -o sweep.json"),
+        (&measured, "validate", "validate d"),
+    ];
+    for (sandbox, name, line) in kinds {
+        let run = sandbox.run(&format!("{line} --html {name}.html"));
+        assert_eq!(run.code, Some(0), "{line}: {}", run.stderr);
+        assert!(run.stdout.contains(&format!("Saved page to: {name}.html\n")), "{}", run.stdout);
+        browser.resize(390, 844);
+        browser.open(&sandbox.path(&format!("{name}.html")));
+        readable(&mut browser);
+        let drawn = browser.number("document.querySelectorAll('figure svg.narrow path[d*=M]').length");
+        assert!(drawn > 0.0, "{name}");
+        assert!(browser.complaints().is_empty(), "{name}: {:#?}", browser.complaints());
+    }
+    // All reports together, and a suite by its folder.
+    let all = sandbox.run("report replay.json bench.json suite sweep.json -o all.html --title All");
+    assert_eq!(all.code, Some(0), "{}", all.stderr);
+    browser.open(&sandbox.path("all.html"));
+    assert_eq!(browser.number("document.querySelectorAll('.runs > li').length"), 4.0);
+    readable(&mut browser);
+    assert!(browser.complaints().is_empty(), "{:#?}", browser.complaints());
 }
 
 /// Broken by: a page that says when or where it was made.

@@ -36,7 +36,8 @@ index,input_tokens,output_tokens,queued_s,scheduled_s,first_token_s,last_token_s
 2,16,1,0.120000,0.140000,0.165000,0.165000
 ";
 
-fn measured() -> Sandbox {
+/// With the run in `d/`.
+pub(crate) fn measured() -> Sandbox {
     let sandbox = Sandbox::empty();
     sandbox.write("d/run.json", RUN);
     sandbox.write("d/workload.jsonl", WORKLOAD);

@@ -57,7 +57,8 @@ pub struct Table {
     pub columns: Vec<String>,
     /// One cell for each column.
     pub rows: Vec<Vec<Cell>>,
-    /// The figure whose points are the rows, in the same order: who selects there sees them here.
+    /// The figure whose points are the rows, series after series: who selects there sees them here. Guides have
+    /// no rows, nor have points of a front that are in another series.
     pub of_figure: Option<String>,
 }
 

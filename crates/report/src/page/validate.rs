@@ -41,7 +41,7 @@ fn table(run: &Run) -> Table {
         STATISTICS.map(|statistic| {
             let side = |side: &str| number(&run.report, &format!("/metrics/{key}/{statistic}/{side}"));
             vec![
-                Cell::Text(format!("{name}, {statistic} (ms)")),
+                Cell::Text(format!("{name}, {} (ms)", statistic.replacen('p', "P", 1))),
                 Cell::Number(side("measured")),
                 Cell::Number(side("simulated")),
                 Cell::Number(side("error") * 100.0),

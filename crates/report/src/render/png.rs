@@ -22,14 +22,18 @@ static LETTERS: LazyLock<Arc<Database>> = LazyLock::new(|| {
 
 /// The bytes of the file.
 pub(super) fn write(figure: &Figure) -> Vec<u8> {
-    let options =
-        Options { fontdb: Arc::clone(&LETTERS), font_family: "DejaVu Sans".to_owned(), ..Options::default() };
-    let tree = Tree::from_str(&svg::light_file(figure), &options).expect("what we write is SVG");
+    let tree = tree(&svg::light_file(figure)).expect("what we write is SVG");
     let size = tree.size();
     let (width, height) = ((size.width() * ZOOM).ceil() as u32, (size.height() * ZOOM).ceil() as u32);
     let mut pixels = Pixmap::new(width, height).expect("a picture has a size");
     resvg::render(&tree, Transform::from_scale(ZOOM, ZOOM), &mut pixels.as_mut());
     pixels.encode_png().expect("memory takes what is written")
+}
+
+/// What is in an SVG, with its letters found.
+pub(super) fn tree(svg: &str) -> Result<Tree, resvg::usvg::Error> {
+    let font_family = "DejaVu Sans".to_owned();
+    Tree::from_str(svg, &Options { fontdb: Arc::clone(&LETTERS), font_family, ..Options::default() })
 }
 
 #[cfg(test)]

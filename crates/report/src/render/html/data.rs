@@ -37,6 +37,9 @@ fn one(figure: &Figure) -> Value {
             if series.role == Role::Guide {
                 told["guide"] = json!(true);
             }
+            if series.role == Role::Front {
+                told["front"] = json!(true);
+            }
             if figure.kind == Kind::Points && !series.notes.is_empty() {
                 told["notes"] = series.notes.iter().map(|note| plain(note)).collect();
             }

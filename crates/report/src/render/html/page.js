@@ -200,8 +200,11 @@ class Cloud extends Chart {
     figure.series.forEach((series, number) => {
       if (series.guide) return;
       series.x.forEach((x, at) => {
-        const note = (series.notes || [])[at] || "";
-        this.points.push({ x, y: series.y[at], number, note, row: this.points.length });
+        const y = series.y[at], note = (series.notes || [])[at] || "";
+        // A front is drawn through points that are there already.
+        const same = series.front && this.points.find(p => p.x === x && p.y === y);
+        if (same) same.numbers.push(number);
+        else this.points.push({ x, y, numbers: [number], note, row: this.points.length });
       });
     });
     this.picked = new Set();
@@ -214,7 +217,10 @@ class Cloud extends Chart {
   }
   help() { return "Arrow keys go from point to point, Enter selects, Escape clears. A pointer selects by a click or a frame."; }
   seen() {
-    return this.points.filter(p => p.x !== null && p.y !== null && !this.hidden.has(p.number));
+    return this.points.filter(p => p.x !== null && p.y !== null && this.isShown(p));
+  }
+  isShown(point) {
+    return point.numbers.some(number => !this.hidden.has(number));
   }
   pointed(event) {
     const view = this.view(), here = this.place(event, view);
@@ -283,14 +289,16 @@ class Cloud extends Chart {
     ring.setAttribute("r", 8);
     this.overlay(view, ...this.rings(view), ring);
     const parts = [{ text: `${x.label}: ${said(x, point.x)}` }, { text: `${y.label}: ${said(y, point.y)}` }];
-    if (series[point.number].name) parts.unshift({ key: point.number, text: series[point.number].name });
+    for (const number of [...point.numbers].reverse()) {
+      if (series[number].name) parts.unshift({ key: number, text: series[number].name });
+    }
     if (point.note) parts.unshift({ text: point.note });
     if (this.picked.has(point.row)) parts.push({ text: "selected" });
     this.say(...parts);
   }
   rings(view) {
     if (!this.picked.size) return [];
-    const d = this.points.filter(p => this.picked.has(p.row) && !this.hidden.has(p.number))
+    const d = this.points.filter(p => this.picked.has(p.row) && this.isShown(p))
       .map(p => `M${view.x(p.x) - 6} ${view.y(p.y)}a6 6 0 1 0 12 0a6 6 0 1 0-12 0`).join("");
     const rings = drawn("path", "picks");
     rings.setAttribute("d", d);

@@ -282,11 +282,9 @@ fn shown(figure: &Figure, x: &Span, columns: usize) -> Vec<Shown> {
         });
     }
     if figure.kind == Kind::Points {
-        let all = shown.iter_mut().map(|shown| &mut shown.points);
         let up = upwards(figure, &[]);
-        thin::pixels(all.collect(), |(x, y)| {
-            ((place(x) * columns as f64) as u32, (up.place(y) * columns as f64) as u32)
-        });
+        let pixel = |(x, y)| ((place(x) * columns as f64) as u32, (up.place(y) * columns as f64) as u32);
+        shown.iter_mut().for_each(|shown| thin::pixels(&mut shown.points, pixel));
     }
     shown
 }

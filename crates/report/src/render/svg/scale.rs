@@ -94,8 +94,8 @@ impl Span {
             Scale::Linear => self.linear_ticks(self.low, self.high, most),
             Scale::Log => {
                 let ticks = self.decades(most);
-                // Less than a decade has no round powers: round numbers then.
-                if ticks.len() >= 2 { ticks } else { self.linear_ticks(ten(self.low), ten(self.high), most) }
+                // About a decade has few round powers: round numbers then.
+                if ticks.len() >= 3 { ticks } else { self.linear_ticks(ten(self.low), ten(self.high), most) }
             }
         }
     }
@@ -180,6 +180,7 @@ mod tests {
         assert_eq!(texts(&span(&[0.5, 3000.0], Scale::Log), 6), ["1", "10", "100", "1,000"]);
         assert_eq!(texts(&span(&[1.0, 20.0], Scale::Log), 6), ["1", "2", "5", "10", "20"]);
         assert_eq!(texts(&span(&[31.0, 42.0], Scale::Log), 4), ["35", "40"]);
+        assert_eq!(texts(&span(&[16.0, 95.0], Scale::Log), 6), ["20", "40", "60", "80"]);
     }
 
     #[test]

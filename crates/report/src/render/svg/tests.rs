@@ -5,6 +5,7 @@ use resvg::usvg::roxmltree::{Document, Node};
 
 use super::*;
 use crate::figure::{Axis, Kind, Role, Scale, Series};
+use crate::render::png;
 
 fn figure(kind: Kind, series: Vec<Series>) -> Figure {
     Figure {
@@ -136,6 +137,7 @@ proptest! {
                 }
             }
         }
+        prop_assert!(png::tree(&light_file(&figure)).is_ok());
         prop_assert_eq!(file(&figure), file(&figure));
     }
 }

@@ -74,13 +74,10 @@ pub(crate) fn mean(points: &[(f64, f64)], columns: usize, place: impl Fn(f64) ->
     sums.into_iter().flatten().map(|(x, mean, _)| (x, mean)).collect()
 }
 
-/// Keeps one point of each pixel and drops those that are no numbers; later series win, because they are
-/// drawn on top.
-pub(crate) fn pixels(series: Vec<&mut Vec<(f64, f64)>>, pixel: impl Fn((f64, f64)) -> (u32, u32)) {
+/// Keeps one point of each pixel and drops those that are no numbers.
+pub(crate) fn pixels(points: &mut Vec<(f64, f64)>, pixel: impl Fn((f64, f64)) -> (u32, u32)) {
     let mut taken = HashSet::new();
-    for points in series.into_iter().rev() {
-        points.retain(|&(x, y)| x.is_finite() && y.is_finite() && taken.insert(pixel((x, y))));
-    }
+    points.retain(|&(x, y)| x.is_finite() && y.is_finite() && taken.insert(pixel((x, y))));
 }
 
 #[cfg(test)]

@@ -32,6 +32,15 @@ fn find(path: &Path) -> Result<&'static Entry> {
     })
 }
 
+impl Swept {
+    /// The report, as it is written to `.json`.
+    pub fn report(&self) -> Value {
+        let mut text = Vec::new();
+        (json::ENTRY.write)(self, &mut text).expect("memory takes every byte");
+        serde_json::from_slice(&text).expect("what is written is JSON")
+    }
+}
+
 /// Refuses a name that says no format.
 pub fn check(path: &Path) -> Result<()> {
     find(path).map(drop)
