@@ -21,7 +21,7 @@ const GOODPUT: &str =
 const STATISTICS: &str = "mean min max median p75 p90 p95 p99 std";
 const MEASURES: &str = "ttft_ms ttst_ms tpot_ms itl_ms e2e_latency_ms output_token_throughput_per_user";
 /// Keys of ours.
-const OURS: &str = "schema_version plan counts warnings attribution partial wall";
+const OURS: &str = "schema_version plan counts warnings attribution course curves partial wall";
 
 fn expected_keys() -> Vec<String> {
     let measures = MEASURES.split_whitespace();
