@@ -3,7 +3,6 @@
 use wavetank_model::{Error, Result};
 
 use crate::Input;
-use crate::input::Start;
 
 /// The row of the table that `input` is read with, if nobody says it. An .lct begins with a length, whose
 /// first byte is no character (spec/storage-trace.md 1.1).
@@ -17,10 +16,10 @@ pub fn guess(input: &Input) -> Result<&'static str> {
             _ => {}
         }
     }
-    match input.start()? {
-        Start::Byte(b' '..=b'~' | b'\t' | b'\r' | b'\n' | 0xef) => Ok(log),
-        Start::Byte(_) | Start::Empty => Ok(recording),
-        Start::Hidden => Err(Error::usage("its format cannot be told by how it begins")
+    match input.head()?.as_deref() {
+        Some([b' '..=b'~' | b'\t' | b'\r' | b'\n', ..]) => Ok(log),
+        Some(_) => Ok(recording),
+        None => Err(Error::usage("its format cannot be told by how it begins")
             .at(input.name())
             .hint(format!("give --format {recording} or --format {log}"))),
     }

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 use wavetank_model::{Error, Result};
 
+use crate::Head;
+
 /// A longer line is refused: it would be read into memory whole.
-const LONGEST_LINE: u64 = 64 << 20;
+pub(crate) const LONGEST_LINE: u64 = 64 << 20;
 const BUFFER: usize = 64 << 10;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -24,15 +26,6 @@ pub enum Input {
     Bytes(Arc<[u8]>),
     /// Standard input, which can be read once.
     Stdin,
-}
-
-/// How an input begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    Empty,
-    Byte(u8),
-    /// It can be read only once, or its first piece cannot be unpacked alone.
-    Hidden,
 }
 
 impl Input {
@@ -64,27 +57,33 @@ impl Input {
         if start == BYTE_ORDER_MARK { Ok(bytes) } else { Ok(Box::new(Cursor::new(start).chain(bytes))) }
     }
 
-    /// Its first byte, unpacked, which whoever opens it then reads again; hidden where that cannot be.
-    pub(crate) fn start(&self) -> Result<Start> {
+    /// Whether it can be read once only: standard input, a pipe.
+    pub fn is_once(&self) -> bool {
         match self {
-            Self::File(path)
-                if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) =>
-            {
-                return Ok(Start::Hidden);
-            }
+            Self::File(path) => std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()),
+            Self::Bytes(_) => false,
+            Self::Stdin => true,
+        }
+    }
+
+    /// Its first bytes, unpacked, which whoever opens it then reads again; nothing where they cannot be seen.
+    pub(crate) fn head(&self) -> Result<Option<Vec<u8>>> {
+        match self {
             Self::Stdin => {
                 let mut stdin = io::stdin().lock();
                 let bytes = stdin.fill_buf().map_err(|error| broken(&self.name(), 1, error))?;
-                return Self::Bytes(Arc::from(bytes)).start();
+                return Self::Bytes(Arc::from(bytes)).head();
             }
-            _ => {}
+            Self::File(_) if self.is_once() => return Ok(None),
+            Self::File(_) | Self::Bytes(_) => {}
         }
-        let mut byte = [0];
-        Ok(match self.open()?.read(&mut byte) {
-            Ok(0) => Start::Empty,
-            Ok(_) => Start::Byte(byte[0]),
-            Err(_) => Start::Hidden,
-        })
+        let mut head = Vec::new();
+        // Bytes of standard input may end within a compressed block: what comes before it is enough.
+        let read = self.open()?.take(Head::BYTES as u64).read_to_end(&mut head);
+        if head.starts_with(BYTE_ORDER_MARK) {
+            head.drain(..BYTE_ORDER_MARK.len());
+        }
+        Ok((read.is_ok() || !head.is_empty()).then_some(head))
     }
 
     /// Opens it; compression is recognised by its first bytes.
@@ -170,10 +169,6 @@ impl Lines {
     /// `file:line` of the line read last.
     pub fn place(&self) -> String {
         format!("{}:{}", self.name, self.number)
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 }
 

@@ -5,16 +5,23 @@
 mod call_guess;
 mod call_survey;
 pub mod calls;
+mod fill;
+mod head;
 mod input;
+mod items;
 mod output;
 pub mod recorder;
 pub mod requests;
+mod row;
 pub mod shape;
 pub mod synth;
 mod table;
 mod workload;
 
 pub use call_survey::{CallSurvey, Cut, Reason, Skipped, Stop};
+pub use fill::{Fill, HashFill};
+pub use head::Head;
 pub use input::{Input, Lines};
 pub use output::Output;
-pub use workload::{Conversations, Exchange, Loaded, Options, Starts, Survey, Tape, TapeReader};
+pub use row::{Decimal, Moment, Row};
+pub use workload::{Loaded, Options, Starts, Survey, Tape, TapeReader, open};

@@ -18,8 +18,8 @@ pub(crate) struct Table {
     behind: u64,
 }
 
-/// A column of a table.
-#[derive(Clone, Copy)]
+/// A column of a table; the first, without a name, until it is found.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Column {
     name: &'static str,
     at: usize,
@@ -90,6 +90,16 @@ impl Table {
     pub(crate) fn place(&self) -> String {
         format!("{}:{}", self.name, self.line())
     }
+}
+
+/// What [`tokens`] takes.
+pub(crate) const TOKENS: &str = "a whole number from 0 to 4294967295";
+
+/// Files that went through a table of floating point have `12.0`.
+pub(crate) fn tokens(text: &str) -> Option<u32> {
+    let number: f64 = text.parse().ok()?;
+    let whole = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
+    whole.then_some(number as u32)
 }
 
 #[cold]

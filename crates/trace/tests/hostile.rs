@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use wavetank_model::Workload;
-use wavetank_trace::requests::sharegpt::ShareGpt;
-use wavetank_trace::{Input, Options, Starts, calls, requests};
+use wavetank_trace::requests::{self, ReadOptions, Source};
+use wavetank_trace::{Fill, Input, Options, Starts, calls};
 
 const MOONCAKE: &str = r#"{"session_id":"a","timestamp":0,"input_length":6,"output_length":2,"hash_ids":[1,2]}
 {"session_id":"a","delay":25.5,"input_tokens":9,"output_tokens":0,"hash_ids":[1,2,3],"priority":-1}
@@ -32,8 +32,9 @@ const CALLS: &str = "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase
 const SAMPLES: [&str; 4] = [MOONCAKE, BURSTGPT, SHAREGPT, CALLS];
 
 fn options(starts: Starts, clamp_input: bool) -> Options {
-    let sharegpt = ShareGpt::default();
-    Options { tokens_per_id: 4, clamp_input, starts, keep_names: true, sharegpt }
+    let read = ReadOptions { tokens_per_id: Some(4), ..ReadOptions::default() };
+    let fill = Fill { output: Some(3), ..Fill::default() };
+    Options { read, clamp_input, keep_names: true, fill, ..Options::of(starts) }
 }
 
 /// Reads to the end, every turn of every session.
@@ -53,7 +54,7 @@ fn exhaust(workload: &mut dyn Workload) -> u64 {
 fn read(bytes: &[u8], starts: Starts) -> Result<(), TestCaseError> {
     for format in requests::ALL {
         let input = Input::Bytes(Arc::from(bytes));
-        match requests::open(format.name, &input, &options(starts, true)) {
+        match wavetank_trace::open(&Source::with(format.name, vec![input]).unwrap(), &options(starts, true)) {
             Ok(mut loaded) => {
                 let announced = loaded.workload.requests();
                 prop_assert_eq!(exhaust(loaded.workload.as_mut()), announced, "{}", format.name);
@@ -80,7 +81,9 @@ fn the_samples_are_sound() {
         ("sharegpt", SHAREGPT, Starts::Ignored, 3),
     ] {
         let input = Input::Bytes(Arc::from(sample.as_bytes()));
-        let mut loaded = requests::open(format, &input, &options(starts, false)).unwrap();
+        let mut loaded =
+            wavetank_trace::open(&Source::with(format, vec![input]).unwrap(), &options(starts, false))
+                .unwrap();
         assert_eq!(exhaust(loaded.workload.as_mut()), requests, "{format}");
     }
     let calls = calls::read("mlperf-csv", &Input::Bytes(Arc::from(CALLS.as_bytes()))).unwrap();

@@ -5,8 +5,12 @@ use std::sync::Arc;
 
 use wavetank_model::Nanos;
 use wavetank_trace::calls::{self, Call, Operation};
-use wavetank_trace::requests::sharegpt::{self, ShareGpt};
-use wavetank_trace::{Input, Options, Starts, requests};
+use wavetank_trace::requests::Source;
+use wavetank_trace::{Input, Loaded, Options, Starts};
+
+fn open(format: &str, input: Input, starts: Starts) -> wavetank_model::Result<Loaded> {
+    wavetank_trace::open(&Source::with(format, vec![input]).unwrap(), &Options::of(starts))
+}
 
 fn trace(name: &str) -> Option<Input> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
@@ -33,23 +37,20 @@ fn storage_calls() {
 fn bursts() {
     let Some(input) = trace("burstgpt_small.csv") else { return };
     let starts = Starts::Scheduled { speedup: 1.0 };
-    let sharegpt = ShareGpt::default();
-    let options = Options { tokens_per_id: 512, clamp_input: false, starts, keep_names: false, sharegpt };
     // Line 122 is there to be wrong.
-    let error = requests::open("burstgpt", &input, &options).err().unwrap().to_string();
+    let error = open("burstgpt", input.clone(), starts).err().unwrap().to_string();
     assert!(error.contains("burstgpt_small.csv:122: \"Timestamp\" is \"bad\""), "{error}");
     let Input::File(path) = input else { unreachable!("a trace is a file") };
     let text = std::fs::read_to_string(path).unwrap().replace("bad,x,y,z,0,", "");
     let input = Input::Bytes(Arc::from(text.as_bytes()));
-    let loaded = requests::open("burstgpt", &input, &options).unwrap();
+    let loaded = open("burstgpt", input, starts).unwrap();
     assert_eq!((loaded.survey.requests, loaded.survey.skipped), (121, 0));
 }
 
 #[test]
 fn conversations() {
     let Some(input) = trace("sharegpt_small.json.gz") else { return };
-    let (found, survey) = sharegpt::read(&[input], &ShareGpt::default()).unwrap();
-    assert_eq!((found.len(), survey.requests), (41, 145), "{survey:?}");
-    assert_eq!(found.name(0), Some("cv000"));
-    assert_eq!(found.iter().map(<[_]>::len).sum::<usize>() as u64, survey.requests);
+    let loaded = open("sharegpt", input, Starts::Ignored).unwrap();
+    assert_eq!(loaded.survey.requests, 145, "{:?}", loaded.survey);
+    assert!(loaded.survey.notes[0].starts_with("41 conversations with 145 turns"));
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use wavetank_sim::{ConcurrencyUnit, LinkScope};
+use wavetank_trace::Fill;
 
 /// The flags of `wavetank replay`, by their names; `None` and `false` were not typed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,6 +39,7 @@ pub struct ReplayArgs {
     pub arrival_speedup_ratio: Option<f64>,
     pub trace_format: Option<String>,
     pub trace_block_size: Option<u32>,
+    pub fill: Option<Fill>,
     pub trace_shared_prefix_ratio: Option<f64>,
     pub trace_num_prefix_groups: Option<u32>,
     pub clamp_input: bool,

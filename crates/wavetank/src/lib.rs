@@ -55,3 +55,4 @@ pub use wavetank_calls::{Expect, LoadPolicy, Mode as CallMode, StorePolicy};
 pub use wavetank_model::{Error, ErrorKind, Result};
 pub use wavetank_report::page::{Page, Run, page};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};
+pub use wavetank_trace::{Fill, HashFill};

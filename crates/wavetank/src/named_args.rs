@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result, nearest};
 use wavetank_sim::{ConcurrencyUnit, LinkScope};
+use wavetank_trace::Fill;
 
 use crate::args::ReplayArgs;
 use crate::json_arg;
@@ -116,6 +117,18 @@ fn owned(value: &Value) -> Result<String, String> {
     text(value).map(str::to_owned)
 }
 
+/// One path, or several of one trace.
+fn paths(value: &Value) -> Result<Vec<String>, String> {
+    match value.as_array() {
+        Some(paths) => paths.iter().map(owned).collect(),
+        None => owned(value).map(|path| vec![path]),
+    }
+}
+
+fn fill(value: &Value) -> Result<Fill, String> {
+    text(value)?.parse().map_err(|error: Error| error.to_string())
+}
+
 /// A flag with a value of its own kind.
 macro_rules! flag {
     ($name:ident, $read:expr) => {
@@ -137,7 +150,7 @@ macro_rules! aic {
 
 /// Every other flag, in the order of `ReplayArgs`.
 const FLAGS: &[Key<ReplayArgs>] = &[
-    may_set("trace", "", |args, value| owned(value).map(|path| args.trace_files = vec![path])),
+    may_set("trace", "", |args, value| paths(value).map(|paths| args.trace_files = paths)),
     flag!(input_tokens, uint),
     flag!(output_tokens, uint),
     flag!(request_count, uint),
@@ -161,6 +174,7 @@ const FLAGS: &[Key<ReplayArgs>] = &[
     flag!(arrival_speedup_ratio, number),
     flag!(trace_format, owned),
     flag!(trace_block_size, uint),
+    flag!(fill, fill),
     flag!(trace_shared_prefix_ratio, number),
     flag!(trace_num_prefix_groups, uint),
     may_set("clamp_input", "", |args, value| boolean(value).map(|clamp| args.clamp_input = clamp)),

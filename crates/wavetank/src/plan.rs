@@ -8,7 +8,8 @@ use wavetank_model::{Error, Nanos, Result, find};
 use wavetank_report::Sla;
 use wavetank_sim::routers::{self, KvConfig};
 use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, engines, queues};
-use wavetank_trace::requests;
+use wavetank_trace::Fill;
+use wavetank_trace::requests::{self, Blocks, Source};
 use wavetank_trace::synth::Synthetic;
 use wavetank_trace::synth::arrival::Process;
 
@@ -43,26 +44,35 @@ pub struct Plan {
 pub enum WorkloadPlan {
     /// A recorded trace.
     Trace {
-        /// A path, or `-` for standard input.
-        path: String,
+        /// Paths of its files, read one after the other; `-` is standard input.
+        paths: Vec<String>,
         /// A row of the formats table.
         format: String,
-        /// Tokens per hash id.
-        trace_block_size: u32,
+        /// Tokens per block id; what the format or the file says when absent.
+        trace_block_size: Option<u32>,
         /// Whether inputs longer than their ids cover are cut.
         clamp_input: bool,
+        /// What stands in for what the trace does not say.
+        fill: Fill,
     },
     /// A generated load.
     Synthetic(Synthetic),
 }
 
-/// Tokens per hash id in the public Mooncake traces.
-const MOONCAKE_BLOCK_SIZE: u32 = 512;
+/// The path of standard input.
+const STDIN: &str = "-";
 const SEED: u64 = 42;
 /// More than any fleet; each costs memory.
 const MOST_WORKERS: u32 = 65_536;
 /// The simulated clock holds several.
 const CENTURY_MS: f64 = 3.2e12;
+
+impl WorkloadPlan {
+    /// Whether it can be read once only.
+    pub fn is_once(&self) -> bool {
+        matches!(self, Self::Trace { paths, .. } if paths.iter().any(|path| path == STDIN))
+    }
+}
 
 impl Plan {
     /// Interprets the flags.
@@ -142,12 +152,13 @@ impl Plan {
         plan
     }
 
-    /// The trace file, if there is one.
-    pub fn trace_path(&self) -> Option<&Path> {
-        match &self.workload {
-            WorkloadPlan::Trace { path, .. } if path != "-" => Some(Path::new(path)),
-            _ => None,
-        }
+    /// The files of the trace, where there are any.
+    pub fn trace_files(&self) -> impl Iterator<Item = &Path> {
+        let paths = match &self.workload {
+            WorkloadPlan::Trace { paths, .. } => &paths[..],
+            WorkloadPlan::Synthetic(_) => &[],
+        };
+        paths.iter().filter(|path| *path != STDIN).map(Path::new)
     }
 
     /// The rules about values, whoever wrote them.
@@ -184,8 +195,8 @@ impl Plan {
         check_router(&simulation.router_config)?;
         match &self.workload {
             WorkloadPlan::Trace { format, trace_block_size, .. } => {
-                positive("--trace-block-size", *trace_block_size)?;
-                find("trace format", requests::ALL, format).map_err(|error| error.at("--trace-format"))?;
+                positive("--trace-block-size", trace_block_size.unwrap_or(1))?;
+                requests::find(format).map_err(|error| error.at("--trace-format"))?;
                 Ok(())
             }
             WorkloadPlan::Synthetic(synthetic) => check_synthetic(synthetic, self.arrival_speedup_ratio),
@@ -353,13 +364,10 @@ fn workload(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<WorkloadPla
         ([], None) => Err(Error::usage("nothing to replay")
             .hint("name a trace file, or give --input-tokens, --output-tokens and --request-count")),
         ([], Some(_)) => synthetic_load(args, warnings).map(WorkloadPlan::Synthetic),
-        ([_], Some(flag)) => {
+        (_, Some(flag)) => {
             Err(Error::usage("belongs to synthetic load and cannot go with a trace").at(*flag))
         }
-        ([path], None) => trace(args, path, warnings),
-        ([_, second, ..], _) => Err(Error::usage("a second trace file")
-            .at(second.as_str())
-            .hint("replay takes one trace at a time")),
+        (_, None) => trace(args, warnings),
     }
 }
 
@@ -380,11 +388,7 @@ fn synthetic_flags(args: &ReplayArgs) -> Vec<&'static str> {
     flags.into_iter().filter(|(_, typed)| *typed).map(|(flag, _)| flag).collect()
 }
 
-fn trace(args: &ReplayArgs, path: &str, warnings: &mut Vec<String>) -> Result<WorkloadPlan> {
-    let format = args.trace_format.as_deref().unwrap_or("mooncake");
-    if LATER_FORMATS.contains(&format) {
-        return Err(unavailable("--trace-format", &format!("the {format} format")));
-    }
+fn trace(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<WorkloadPlan> {
     for (flag, typed) in [
         ("--trace-shared-prefix-ratio", args.trace_shared_prefix_ratio.is_some()),
         ("--trace-num-prefix-groups", args.trace_num_prefix_groups.is_some()),
@@ -393,29 +397,31 @@ fn trace(args: &ReplayArgs, path: &str, warnings: &mut Vec<String>) -> Result<Wo
             return Err(Error::usage("belongs to the applied_compute_agentic format").at(flag));
         }
     }
-    if requests::ALL.iter().any(|row| row.name == format && !row.block_ids) {
+    let format = args.trace_format.as_deref();
+    if let Some(format) = format {
+        requests::find(format).map_err(|error| error.at("--trace-format"))?;
+    }
+    let source = Source::of(&args.trace_files, format)?;
+    let format = source.format;
+    if format.provides.blocks == Blocks::Absent {
         let idle =
             [("--trace-block-size", args.trace_block_size.is_some()), ("--clamp-input", args.clamp_input)];
         let typed = idle.into_iter().filter(|(_, typed)| *typed);
-        warnings.extend(typed.map(|(flag, _)| format!("{flag} has no effect: {format} has no hash ids")));
+        let name = format.name;
+        warnings.extend(typed.map(|(flag, _)| format!("{flag} has no effect: {name} has no hash ids")));
     }
+    let default_size = match format.provides.blocks {
+        Blocks::Of(tokens) => Some(tokens),
+        Blocks::Absent | Blocks::Told => None,
+    };
     Ok(WorkloadPlan::Trace {
-        path: path.to_owned(),
-        format: format.to_owned(),
-        trace_block_size: args.trace_block_size.unwrap_or(MOONCAKE_BLOCK_SIZE),
+        paths: source.paths(),
+        format: format.name.to_owned(),
+        trace_block_size: args.trace_block_size.or(default_size),
         clamp_input: args.clamp_input,
+        fill: args.fill.unwrap_or_default(),
     })
 }
-
-/// Formats of the reference that this release does not read.
-const LATER_FORMATS: [&str; 6] = [
-    "agentic-mooncake",
-    "agentic_mooncake",
-    "applied_compute_agentic",
-    "dynamo",
-    "mooncake-delta",
-    "mooncake_delta",
-];
 
 fn synthetic_load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Synthetic> {
     let needed = |flag: &str, value: Option<u32>| {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use wavetank_model::{Result, ServeEvent, Sink, Workload};
 use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare, Workers};
 use wavetank_sim::{EngineConfig, Load, Outcome};
-use wavetank_trace::requests::sharegpt::ShareGpt;
-use wavetank_trace::{Input, Loaded, Options, Starts, Tape, TapeReader, requests};
+use wavetank_trace::requests::{ReadOptions, Source as Files};
+use wavetank_trace::{Loaded, Options, Starts, Tape, TapeReader};
 
 use crate::{Plan, WorkloadPlan, timing_note};
 
@@ -155,12 +155,13 @@ pub(crate) fn source(plan: &Plan, keep_names: bool) -> Result<Source<'static>> {
             let workload = load.workload(block_size, speedup, plan.simulation.seed);
             Ok(Source { workload, clamped: 0, notes: Vec::new() })
         }
-        WorkloadPlan::Trace { path, format, trace_block_size, clamp_input } => {
+        WorkloadPlan::Trace { paths, format, trace_block_size, clamp_input, fill } => {
             let starts = if scheduled { Starts::Scheduled { speedup } } else { Starts::Ignored };
-            let (tokens_per_id, clamp_input) = (*trace_block_size, *clamp_input);
-            let sharegpt = ShareGpt::default();
-            let options = Options { tokens_per_id, clamp_input, starts, keep_names, sharegpt };
-            let Loaded { workload, survey } = requests::open(format, &Input::named(path), &options)?;
+            let read = ReadOptions { tokens_per_id: *trace_block_size, ..ReadOptions::default() };
+            let (clamp_input, fill) = (*clamp_input, *fill);
+            let options = Options { read, clamp_input, starts, keep_names, fill };
+            let files = Files::of(paths, Some(format))?;
+            let Loaded { workload, survey } = wavetank_trace::open(&files, &options)?;
             Ok(Source { workload, clamped: survey.clamped, notes: survey.notes })
         }
     }

@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result};
 
+use crate::Plan;
 use crate::parallel::{in_parallel, processors};
 use crate::replay::{Keep, Observer, Replayed, Unwatched, replay};
-use crate::{Plan, WorkloadPlan};
 
 /// Runs `plan` with `count` consecutive seeds, beginning with its own. The result is that of the first seed,
 /// its report extended by `seeds`: every numeric metric of every seed, with mean, extremes and deviation.
 pub fn replay_seeds(plan: &Plan, count: u32, stop: &AtomicBool) -> Result<Replayed> {
-    if matches!(&plan.workload, WorkloadPlan::Trace { path, .. } if path == "-") {
+    if plan.workload.is_once() {
         return Err(Error::usage("standard input can be replayed once only").at("--seeds"));
     }
     let first = plan.simulation.seed;

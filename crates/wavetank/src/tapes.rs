@@ -51,7 +51,7 @@ impl Tapes {
 
     /// The requests of `plan`.
     pub fn of(&self, plan: &Plan) -> Result<Arc<Tape>> {
-        if matches!(&plan.workload, WorkloadPlan::Trace { path, .. } if path == "-") {
+        if plan.workload.is_once() {
             return Err(Error::usage("standard input can be replayed once only").hint("name a trace file"));
         }
         let slot = self.slot(TapeKey::of(plan));
@@ -124,7 +124,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &small.of(&plan(1.0, 1)).unwrap()), "the last one stays");
         small.of(&plan(2.0, 1)).unwrap();
         assert!(!Arc::ptr_eq(&first, &small.of(&plan(1.0, 1)).unwrap()), "and no other");
-        let stdin = ReplayArgs { trace_files: vec!["-".to_owned()], ..ReplayArgs::default() };
+        let stdin = ReplayArgs { trace_files: vec!["mooncake:-".to_owned()], ..ReplayArgs::default() };
         assert!(small.of(&Plan::of(&stdin).unwrap()).is_err());
     }
 }

@@ -64,14 +64,14 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         None => Plan::of(&typed)?,
     };
     let report = output::report_path(flags.report_json.as_deref(), "wavetank_replay_report");
-    let trace = plan.trace_path().map(|path| ("the trace", path));
+    let trace = plan.trace_files().map(|path| ("the trace", path));
     let per_run = [
         ("--per-request-jsonl", flags.per_request_jsonl.as_deref()),
         ("--otlp-file", flags.otlp_file.as_deref()),
         ("--perfetto", flags.perfetto.as_deref()),
     ];
     let per_run: Vec<_> = per_run.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
-    let files = trace.into_iter().chain([("--report-json", report.as_path())]).chain(per_run.clone());
+    let files = trace.chain([("--report-json", report.as_path())]).chain(per_run.clone());
     let files: Vec<_> = files.chain(flags.pictures.files()).collect();
     output::keep_apart(&files)?;
     if let (Some(_), Some((flag, _))) = (flags.seeds, per_run.first()) {
@@ -108,7 +108,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
 
 /// What the load is called on a page.
 fn load_name(plan: &Plan) -> String {
-    let stem = plan.trace_path().and_then(Path::file_stem);
+    let stem = plan.trace_files().next().and_then(Path::file_stem);
     stem.map_or_else(|| "synthetic load".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use wavetank::{ConcurrencyUnit, LinkScope, ReplayArgs};
+use wavetank::{ConcurrencyUnit, Fill, LinkScope, ReplayArgs};
 
 /// Everything a plan is made from. Defaults are applied when the plan is made, so that a flag that was not
 /// typed can be told from one that was.
 #[derive(Args)]
 pub(crate) struct ReplayFlags {
-    /// A trace, plain or compressed (.gz, .zst); `-` is standard input.
+    /// A trace, plain or compressed (.gz, .zst); `-` is standard input. `format:path` says what it is where
+    /// that cannot be seen; several files are one trace.
     #[arg(value_name = "TRACE")]
     trace_files: Vec<String>,
     /// Prompt tokens of every synthetic request.
@@ -76,12 +77,16 @@ pub(crate) struct ReplayFlags {
     /// Divide the times of the schedule [default: 1.0].
     #[arg(long, value_name = "RATIO")]
     arrival_speedup_ratio: Option<f64>,
-    /// A row of `wavetank list formats` [default: mooncake].
+    /// A row of `wavetank list formats` [default: by how the first file begins].
     #[arg(long, value_name = "FORMAT")]
     trace_format: Option<String>,
-    /// Tokens per hash id of the trace [default: 512].
+    /// Tokens per hash id of the trace [default: the format's, 512 for mooncake].
     #[arg(long, value_name = "TOKENS")]
     trace_block_size: Option<u32>,
+    /// What stands in for what the trace does not say: hash=unique, session or none for prompts without
+    /// block ids, output=TOKENS for requests without an output length [default: hash=unique].
+    #[arg(long, value_name = "RULES")]
+    fill: Option<Fill>,
     /// Shared part of prompts, for applied_compute_agentic traces [default: 0.0].
     #[arg(long, value_name = "RATIO")]
     trace_shared_prefix_ratio: Option<f64>,
@@ -275,6 +280,7 @@ impl From<ReplayFlags> for ReplayArgs {
             router_mode: flags.router_mode,
             arrival_speedup_ratio: flags.arrival_speedup_ratio,
             trace_format: flags.trace_format,
+            fill: flags.fill,
             trace_block_size: flags.trace_block_size,
             trace_shared_prefix_ratio: flags.trace_shared_prefix_ratio,
             trace_num_prefix_groups: flags.trace_num_prefix_groups,

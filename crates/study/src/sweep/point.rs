@@ -104,12 +104,10 @@ impl<'s> Planner<'s> {
             entered.map_err(|error| Error::input(error.to_string()).at(place))?;
         }
         let plan = Plan::of(&args)?;
-        match &plan.workload {
-            WorkloadPlan::Trace { path, .. } if path == "-" => {
-                Err(Error::usage("standard input can be read once only").hint("name a trace file"))
-            }
-            _ => Ok(plan),
+        if plan.workload.is_once() {
+            return Err(Error::usage("standard input can be read once only").hint("name a trace file"));
         }
+        Ok(plan)
     }
 
     /// The point with these values.
@@ -143,8 +141,9 @@ impl<'s> Planner<'s> {
     pub(crate) fn hash(&self, plan: &Plan, part: Part) -> Result<String> {
         let mut canonical = json!(plan);
         let mut files = Vec::new();
-        if let WorkloadPlan::Trace { path, .. } = &plan.workload {
-            canonical["workload"]["trace"]["path"] = json!(self.content(Path::new(path))?);
+        if let WorkloadPlan::Trace { paths, .. } = &plan.workload {
+            let contents: Result<Vec<_>> = paths.iter().map(|path| self.content(Path::new(path))).collect();
+            canonical["workload"]["trace"]["paths"] = json!(contents?);
         }
         let engines = std::iter::once(&plan.simulation.engine);
         for engine in engines.chain(plan.simulation.decode.iter().map(|pool| &pool.engine)) {

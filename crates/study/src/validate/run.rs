@@ -16,6 +16,7 @@ use wavetank_report::Sla;
 use wavetank_sim::routers::KvConfig;
 use wavetank_sim::timing::{Parameters, Pricing, TimingConfig};
 use wavetank_sim::{EngineConfig, Load};
+use wavetank_trace::Fill;
 
 use super::schedule::Schedule;
 
@@ -92,10 +93,11 @@ impl Run {
         let plan = Plan {
             wavetank_version: env!("CARGO_PKG_VERSION").to_owned(),
             workload: WorkloadPlan::Trace {
-                path: schedule.path.display().to_string(),
+                paths: vec![schedule.path.display().to_string()],
                 format: schedule.format.to_owned(),
-                trace_block_size: self.trace_block_size,
+                trace_block_size: Some(self.trace_block_size),
                 clamp_input: false,
+                fill: Fill::default(),
             },
             arrival_speedup_ratio: 1.0,
             simulation: wavetank_sim::Plan {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::vec;
 
 use wavetank_model::{Error, Nanos, Opening, Request, Result, SessionId, Workload};
-use wavetank_trace::requests::sharegpt::ShareGpt;
-use wavetank_trace::{Input, Loaded, Options, Starts, requests};
+use wavetank_trace::requests::{ReadOptions, Source};
+use wavetank_trace::{Loaded, Options, Starts};
 
 /// How long before its timestamp in the workload a request reached the engine, on the measured clock, whose
 /// zero is when request 0 did. Found by matching events of the public runs.
@@ -22,16 +22,16 @@ impl Schedule {
     /// Reads a workload whose hash ids stand for `tokens_per_id` tokens each.
     pub(super) fn read(path: PathBuf, tokens_per_id: u32) -> Result<Self> {
         let format = "mooncake";
-        let starts = Starts::Scheduled { speedup: 1.0 };
-        let sharegpt = ShareGpt::default();
-        let options = Options { tokens_per_id, clamp_input: false, starts, keep_names: false, sharegpt };
-        let Loaded { mut workload, survey } = requests::open(format, &Input::File(path.clone()), &options)?;
+        let read = ReadOptions { tokens_per_id: Some(tokens_per_id), ..ReadOptions::default() };
+        let options = Options { read, ..Options::of(Starts::Scheduled { speedup: 1.0 }) };
+        let source = Source::of(&[path.display().to_string()], Some(format))?;
+        let Loaded { mut workload, survey } = wavetank_trace::open(&source, &options)?;
         if workload.has_follow_ups() {
             return Err(Error::input("sessions have more than one turn")
                 .at(path.display().to_string())
                 .hint("the workload of a measured run has one request per row, without session_id"));
         }
-        let origin = Nanos::from_ms(survey.first_start_ms);
+        let origin = Nanos(survey.first_start.nanos.unsigned_abs());
         let mut openings = Vec::new();
         while let Some(mut opening) = workload.open()? {
             // Request 0 is the zero of the measured clock, and nothing is there before it.

@@ -1,113 +1,60 @@
 //! BurstGPT CSV: one request per row with its time in seconds and its lengths in tokens (BurstGPT, KDD'25;
 //! newer files add the session and how long the answer took, which is not used).
 
-use wavetank_model::{Error, Result, Workload};
+use wavetank_model::Result;
 
-use super::Entry;
-use crate::table::{Column, Table};
-use crate::workload::{Arrival, Timed};
-use crate::{Input, Loaded, Options, Survey};
+use super::{Entry, Outcome, Provides, TableFormat, TableReader};
+use crate::table::{Column, TOKENS, Table, tokens};
+use crate::{Moment, Row};
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
     name: "burstgpt",
     about: "CSV: Timestamp in seconds, Request tokens, Response tokens; Session ID",
-    block_ids: false,
-    open,
+    provides: Provides { starts: true, sessions: true, ..Provides::LENGTHS },
+    recognises: |head| head.has_columns(&["Timestamp", "Request tokens", "Response tokens"]),
+    read: |inputs, _| Ok(Box::new(TableReader::open(inputs, BurstGpt::default())?)),
+    write: None,
 };
 
 /// Where a file has what is used of it.
-struct Columns {
+#[derive(Default)]
+struct BurstGpt {
     timestamp: Column,
     request_tokens: Column,
     response_tokens: Column,
     session: Option<Column>,
 }
 
-/// Rows that are no requests, by why.
-#[derive(Default)]
-struct Skipped {
-    unanswered: u64,
-    empty: u64,
-}
-
-fn open(inputs: &[Input], options: &Options) -> Result<Loaded> {
-    let (mut rows, mut skipped) = (Timed::of(options), Skipped::default());
-    for input in inputs {
-        read(input, &mut rows, &mut skipped)?;
+impl TableFormat for BurstGpt {
+    fn bind(&mut self, table: &Table) -> Result<()> {
+        self.timestamp = table.required("Timestamp")?;
+        self.request_tokens = table.required("Request tokens")?;
+        self.response_tokens = table.required("Response tokens")?;
+        self.session = table.column("Session ID");
+        Ok(())
     }
-    rows.finish();
-    let Some(first_seconds) = rows.first_seconds() else {
-        let all = skipped.unanswered + skipped.empty;
-        return Err(Error::input(format!("there are no requests in it ({all} rows have no tokens)"))
-            .at(inputs[0].name())
-            .hint("a request is a row whose Request tokens and Response tokens are above 0"));
-    };
-    let survey = Survey {
-        requests: rows.requests(),
-        first_start_ms: first_seconds * 1000.0,
-        skipped: skipped.unanswered + skipped.empty,
-        notes: notes(&skipped, rows.follow_ups()),
-        ..Survey::default()
-    };
-    Ok(Loaded { workload: Box::new(rows), survey })
-}
 
-fn read(input: &Input, rows: &mut Timed, skipped: &mut Skipped) -> Result<()> {
-    let mut table = Table::open(input)?;
-    let columns = Columns {
-        timestamp: table.required("Timestamp")?,
-        request_tokens: table.required("Request tokens")?,
-        response_tokens: table.required("Response tokens")?,
-        session: table.column("Session ID"),
-    };
-    while table.advance()? {
-        let at_seconds = table.parsed(columns.timestamp, "seconds, not negative", seconds)?;
-        let input_tokens = table.parsed(columns.request_tokens, TOKENS, tokens)?;
-        let output_tokens = table.parsed(columns.response_tokens, TOKENS, tokens)?;
+    fn parse(&mut self, table: &Table, row: &mut Row) -> Result<Outcome> {
+        let start = table.parsed(self.timestamp, "seconds, not negative", seconds)?;
+        let input_tokens = table.parsed(self.request_tokens, TOKENS, tokens)?;
+        let output_tokens = table.parsed(self.response_tokens, TOKENS, tokens)?;
         if input_tokens == 0 {
-            skipped.empty += 1;
-        } else if output_tokens == 0 {
-            skipped.unanswered += 1;
-        } else {
-            let session = columns.session.map(|column| table.value(column).trim());
-            let session = session.filter(|name| !name.is_empty());
-            let line = table.line();
-            rows.push(Arrival { at_seconds, input_tokens, output_tokens, session, line })
-                .map_err(|error| error.at(table.place()))?;
+            return Ok(Outcome::Skipped("no request tokens"));
         }
+        if output_tokens == 0 {
+            return Ok(Outcome::Skipped("no response tokens, a failed request"));
+        }
+        let session = self.session.map(|column| table.value(column).trim());
+        row.session = session.filter(|name| !name.is_empty()).map(str::to_owned);
+        row.start = Some(start);
+        (row.input_tokens, row.output_tokens) = (Some(input_tokens), Some(output_tokens));
+        Ok(Outcome::Request)
     }
-    Ok(())
 }
 
-fn seconds(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
-}
-
-const TOKENS: &str = "a whole number from 0 to 4294967295";
-
-/// Files that went through a table of floating point have `12.0`.
-fn tokens(text: &str) -> Option<u32> {
-    let number: f64 = text.parse().ok()?;
-    let whole = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
-    whole.then_some(number as u32)
-}
-
-fn notes(skipped: &Skipped, follow_ups: u64) -> Vec<String> {
-    let rows = |count: u64| if count == 1 { "row" } else { "rows" };
-    let mut notes = Vec::new();
-    let mut note = |count: u64, what: &str| {
-        if count > 0 {
-            notes.push(format!("{count} {} {what}", rows(count)));
-        }
-    };
-    note(skipped.unanswered, "skipped: no response tokens, a failed request");
-    note(skipped.empty, "skipped: no request tokens");
-    note(
-        follow_ups,
-        "follow a turn of their session: they come after its end by the difference of their times",
-    );
-    notes
+fn seconds(text: &str) -> Option<Moment> {
+    text.parse().ok().and_then(Moment::from_seconds).filter(|moment| moment.nanos >= 0)
 }
 
 #[cfg(test)]
@@ -117,17 +64,13 @@ mod tests {
     use wavetank_model::{Nanos, Opening, SessionId};
 
     use super::*;
-    use crate::requests::sharegpt::ShareGpt;
-    use crate::{Starts, requests};
-
-    fn options(starts: Starts) -> Options {
-        let sharegpt = ShareGpt::default();
-        Options { tokens_per_id: 512, clamp_input: false, starts, keep_names: true, sharegpt }
-    }
+    use crate::requests::Source;
+    use crate::{Input, Loaded, Options, Starts};
 
     fn loaded(texts: &[&str], starts: Starts) -> Result<Loaded> {
         let inputs: Vec<_> = texts.iter().map(|text| Input::Bytes(Arc::from(text.as_bytes()))).collect();
-        requests::open_many("burstgpt", &inputs, &options(starts))
+        let options = Options { keep_names: true, ..Options::of(starts) };
+        crate::open(&Source::with("burstgpt", inputs).unwrap(), &options)
     }
 
     fn openings(loaded: &mut Loaded) -> Vec<Opening> {
@@ -143,10 +86,14 @@ mod tests {
                     9.5,GPT-4,0,2,2,API log\n9.5,GPT-4,1,1,2,API log\n";
         let mut loaded = loaded(&[text], SCHEDULED).unwrap();
         assert_eq!((loaded.survey.requests, loaded.survey.skipped), (3, 2));
-        assert_eq!(loaded.survey.first_start_ms, 8500.0);
+        assert_eq!(loaded.survey.first_start.nanos, 8_500_000_000);
         assert_eq!(
             loaded.survey.notes,
-            ["1 row skipped: no response tokens, a failed request", "1 row skipped: no request tokens"]
+            [
+                "1 row skipped: no response tokens, a failed request",
+                "1 row skipped: no request tokens",
+                "3 requests without block ids: every prompt is like no other (--fill hash=unique)",
+            ]
         );
         assert!(!loaded.workload.has_follow_ups());
         let openings = openings(&mut loaded);
@@ -179,7 +126,7 @@ mod tests {
         assert_eq!((turn.prompt.tokens(), turn.output_tokens, turn.turn, turn.think), (6, 2, 1, None));
         let turn = loaded.workload.follow_up(SessionId(0), 1).unwrap();
         assert_eq!((turn.prompt.tokens(), turn.session), (7, SessionId(0)));
-        assert!(loaded.survey.notes[0].starts_with("2 rows follow a turn of their session"));
+        assert!(loaded.survey.notes[1].starts_with("2 requests follow a turn of their session"));
     }
 
     #[test]
@@ -204,8 +151,8 @@ mod tests {
             ("1,1,\n", r#"<memory>:2: "Response tokens" is """#),
             ("1,1,5e9\n", r#"<memory>:2: "Response tokens" is "5e9""#),
             ("1,1\n", "<memory>:2: 2 fields, but the header has 3"),
-            ("1,1,1\n1e11,1,1\n", "<memory>:3: more than a century away"),
-            ("1,1,0\n", "<memory>: there are no requests in it (1 rows have no tokens)"),
+            ("1,1,1\n1e11,1,1\n", "<memory>:3: \"Timestamp\" is \"1e11\""),
+            ("1,1,0\n", "<memory>: there are no requests in it"),
         ] {
             let error = loaded(&[&format!("{header}{rows}")], SCHEDULED).err().unwrap().to_string();
             assert!(error.starts_with(expected) && error.contains("\nhint: "), "{rows}: {error}");

@@ -1,14 +1,26 @@
-//! Request traces: one file per format, one row each in [`ALL`].
+//! Request traces: one file per format, one row each in [`ALL`]. A format is read into [`Row`]s and, where it
+//! makes sense, written from them.
+
+mod lines;
+mod source;
+mod tables;
+mod token_count;
 
 pub mod burstgpt;
 pub mod mooncake;
 pub mod sharegpt;
 
-use std::slice;
+use std::io;
 
-use wavetank_model::{Described, Error, Result, find};
+use wavetank_model::{Described, Result};
 
-use crate::{Input, Loaded, Options};
+use crate::{Head, Input, Output, Row};
+
+pub use source::{Source, find};
+pub use token_count::{Texts, TokenCount};
+
+pub(crate) use lines::{JsonLine, LineReader, Rows};
+pub(crate) use tables::{Outcome, TableFormat, TableReader};
 
 /// A row of the table.
 pub struct Entry {
@@ -16,11 +28,18 @@ pub struct Entry {
     pub name: &'static str,
     /// One line for `wavetank list`.
     pub about: &'static str,
-    /// Whether the trace names prompts by block ids, so that their size and what they cover matter.
-    pub block_ids: bool,
-    /// Reads the files of a trace, at least one, in this order.
-    pub open: fn(&[Input], &Options) -> Result<Loaded>,
+    /// What its requests tell.
+    pub provides: Provides,
+    /// Whether a file that begins so is of this format.
+    pub recognises: fn(&Head) -> bool,
+    /// Reads the files of a trace, at least one, one after the other.
+    pub read: fn(&[Input], &ReadOptions) -> Result<Box<dyn Reader>>,
+    /// Begins a trace whose ids stand for so many tokens, where it can be written.
+    pub write: Option<Begin>,
 }
+
+/// Begins a trace.
+pub type Begin = for<'w> fn(Output<'w>, &WriteOptions) -> io::Result<Box<dyn Writer + 'w>>;
 
 impl Described for Entry {
     fn name(&self) -> &'static str {
@@ -34,45 +53,112 @@ impl Described for Entry {
 /// Every request trace format, alphabetical. `wavetank list formats` prints this table.
 pub const ALL: &[Entry] = &[burstgpt::ENTRY, mooncake::ENTRY, sharegpt::ENTRY];
 
-/// Opens `input` as the format called `name`.
-pub fn open(name: &str, input: &Input, options: &Options) -> Result<Loaded> {
-    open_many(name, slice::from_ref(input), options)
+/// What the requests of a format tell. What a consumer needs beyond it is filled by a rule, or refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Provides {
+    /// When requests came.
+    pub starts: bool,
+    /// How many tokens were generated.
+    pub outputs: bool,
+    /// Which requests are turns of one session.
+    pub sessions: bool,
+    /// Pauses between turns, as the trace itself names them; without, they are differences of starts.
+    pub pauses: bool,
+    /// Which requests wait for which.
+    pub dependencies: bool,
+    /// Texts, so that tokens are counted and contents compared here.
+    pub texts: bool,
+    /// The ids of prompts' blocks.
+    pub blocks: Blocks,
+    /// What prompts hold.
+    pub prompts: Prompts,
 }
 
-/// Opens several files of the format called `name` as one trace: rows with times are merged by time, others
-/// follow each other in the order of `inputs`.
-pub fn open_many(name: &str, inputs: &[Input], options: &Options) -> Result<Loaded> {
-    let format = find("trace format", ALL, name)?;
-    if inputs.is_empty() {
-        return Err(Error::usage("no trace file").hint("name at least one"));
-    }
-    (format.open)(inputs, options)
+impl Provides {
+    /// Lengths alone.
+    pub const LENGTHS: Self = Self {
+        starts: false,
+        outputs: true,
+        sessions: false,
+        pauses: false,
+        dependencies: false,
+        texts: false,
+        blocks: Blocks::Absent,
+        prompts: Prompts::Whole,
+    };
 }
 
-/// The input of a format that reads one at a time.
-fn only(inputs: &[Input]) -> Result<&Input> {
-    match inputs {
-        [input] => Ok(input),
-        [_, second, ..] => Err(Error::usage("a second trace file")
-            .at(second.name())
-            .hint("this format is read one file at a time; join files whose times go on with cat")),
-        [] => unreachable!("open_many refuses an empty list"),
-    }
+/// How a format names the blocks of prompts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// Not at all.
+    Absent,
+    /// Ids that stand for so many tokens each, unless the user says otherwise.
+    Of(u32),
+    /// Ids that stand for as many tokens as the file says.
+    Told,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Starts;
+/// What the prompt of a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prompts {
+    /// All that is sent.
+    Whole,
+    /// What a turn adds to the prompt and the answer before it.
+    Added,
+}
 
-    #[test]
-    fn the_number_of_files_is_checked() {
-        let (starts, sharegpt) = (Starts::Ignored, sharegpt::ShareGpt::default());
-        let options = Options { tokens_per_id: 4, clamp_input: false, starts, keep_names: false, sharegpt };
-        let message =
-            |inputs: &[Input]| open_many("mooncake", inputs, &options).err().expect("an error").to_string();
-        assert!(message(&[]).starts_with("no trace file"));
-        let (a, b) = (Input::named("a.jsonl"), Input::named("b.jsonl"));
-        assert!(message(&[a, b]).starts_with("b.jsonl: a second trace file\nhint: "));
-    }
+/// How files become rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadOptions {
+    /// How many tokens one id stands for; the format's own number when absent.
+    pub tokens_per_id: Option<u32>,
+    /// How texts become lengths.
+    pub texts: Texts,
+}
+
+/// How rows become files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// How many tokens one id stands for; nothing where rows have no ids.
+    pub tokens_per_id: Option<u32>,
+}
+
+/// A trace being read, in the order of its files.
+pub trait Reader {
+    /// Reads the next request into `row`, whatever that held; tells whether there was one.
+    ///
+    /// An error carries its place. The next call goes on behind it where the format can be read on, and says
+    /// that there is nothing more where it cannot.
+    fn read(&mut self, row: &mut Row) -> Result<bool>;
+
+    /// `file:line` of the request read last.
+    fn place(&self) -> String;
+
+    /// The line of the request read last.
+    fn line(&self) -> u64;
+
+    /// How many tokens an id stands for; known from the start.
+    fn tokens_per_id(&self) -> Option<u32>;
+
+    /// What was met so far beside requests.
+    fn findings(&self) -> Findings;
+}
+
+/// What a reader passed over, and what whoever reads the results should know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Things that are no requests.
+    pub skipped: u64,
+    /// Which and why, and how lengths came about.
+    pub notes: Vec<String>,
+}
+
+/// A trace being written.
+pub trait Writer {
+    /// Adds a request.
+    fn write(&mut self, row: &Row) -> io::Result<()>;
+
+    /// Ends the trace; without it the last requests may be missing.
+    fn finish(self: Box<Self>) -> io::Result<()>;
 }

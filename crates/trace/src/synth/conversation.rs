@@ -3,9 +3,9 @@
 
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1, LogNormal};
-use wavetank_model::{Draw, seeded};
+use wavetank_model::{Draw, Nanos, seeded};
 
-use crate::requests::mooncake::Row;
+use crate::{Moment, Row};
 
 /// What is generated.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ struct System {
 
 impl Conversations {
     /// The rows, in the order of session starts, the turns of a session together.
-    pub fn rows(&self) -> Vec<Row<'static>> {
+    pub fn rows(&self) -> Vec<Row> {
         let mut writer =
             Writer { shape: self, draw: seeded(self.seed, "conversations"), next_id: 0, systems: Vec::new() };
         writer.systems = (0..self.system_prompts).map(|_| writer.system()).collect();
@@ -68,7 +68,7 @@ impl Writer<'_> {
         (first..self.next_id).collect()
     }
 
-    fn session(&mut self, number: usize, start_ms: f64) -> Vec<Row<'static>> {
+    fn session(&mut self, number: usize, start_ms: f64) -> Vec<Row> {
         // Halving weights: system prompt k is drawn about twice as often as k + 1.
         let most = self.systems.len() - 1;
         let system = (0..most).find(|_| self.draw.random_bool(0.5)).unwrap_or(most);
@@ -82,12 +82,12 @@ impl Writer<'_> {
             ids.extend(self.fresh(missing));
             let output_length = self.length(5.0, 0.8, 2_000);
             rows.push(Row {
-                session_id: (self.shape.most_turns > 1).then(|| format!("session-{number}").into()),
-                timestamp: (turn == 0).then(|| start_ms.round()),
-                delay: (turn > 0).then(|| f64::from(self.length(8.5, 0.7, 60_000))),
-                input_length: Some(tokens),
-                output_length,
-                hash_ids: ids.clone(),
+                session: (self.shape.most_turns > 1).then(|| format!("session-{number}")),
+                start: if turn == 0 { Moment::from_ms(start_ms.round()) } else { None },
+                pause: (turn > 0).then(|| Nanos::from_ms(self.length(8.5, 0.7, 60_000).into())),
+                input_tokens: Some(tokens),
+                output_tokens: Some(output_length),
+                ids: ids.clone(),
                 ..Row::default()
             });
             // The next turn repeats this one's prompt and answer; a block begun by the answer is new.
@@ -124,12 +124,12 @@ mod tests {
     fn contexts_grow_and_share() {
         let rows = shape().rows();
         assert_eq!(rows.len(), 200);
-        for pair in rows.windows(2).filter(|pair| pair[0].session_id == pair[1].session_id) {
-            assert!(pair[1].input_length > pair[0].input_length);
-            let whole = (pair[0].input_length.unwrap() / 512) as usize;
-            assert_eq!(pair[0].hash_ids[..whole], pair[1].hash_ids[..whole]);
+        for pair in rows.windows(2).filter(|pair| pair[0].session == pair[1].session) {
+            assert!(pair[1].input_tokens > pair[0].input_tokens);
+            let whole = (pair[0].input_tokens.unwrap() / 512) as usize;
+            assert_eq!(pair[0].ids[..whole], pair[1].ids[..whole]);
         }
-        let first_ids: std::collections::BTreeSet<u64> = rows.iter().map(|row| row.hash_ids[0]).collect();
+        let first_ids: std::collections::BTreeSet<u64> = rows.iter().map(|row| row.ids[0]).collect();
         assert_eq!(first_ids.len(), 4, "every session begins with one of the system prompts");
     }
 

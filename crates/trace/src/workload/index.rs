@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use wavetank_model::{Error, Labels, Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
 
-use super::rows::{Checked, Rows};
+use super::check::{Checked, Rows};
+use super::stream::unlike_others;
 use super::{Options, Starts, Survey, no_rows};
-use crate::requests::mooncake::Row;
+use crate::{HashFill, Moment, Row};
 
-/// "No further turn".
+/// "No further turn", or "no ids".
 const NONE: u32 = u32::MAX;
 
 /// A turn; its ids follow those of the row before it in the trace.
@@ -27,6 +28,7 @@ struct Turn {
 #[derive(Debug)]
 pub(super) struct Index {
     options: Options,
+    tokens_per_id: u32,
     turns: Vec<Turn>,
     ids: Vec<u32>,
     /// The turn each session is at.
@@ -43,33 +45,53 @@ pub(super) struct Index {
 
 impl Index {
     pub(super) fn load(mut rows: Rows) -> Result<(Self, Survey)> {
-        let mut loader = Loader::of(&rows.options);
-        let name = rows.name().to_owned();
+        let mut loader = Loader::of(&rows);
         while let Some(checked) = rows.next()? {
-            let line = checked.line;
-            loader.add(checked).map_err(|error| error.at(format!("{name}:{line}")))?;
+            let added = loader.add(checked);
+            added.map_err(|error| error.at(rows.reader().place()))?;
         }
         if loader.index.turns.is_empty() {
-            return Err(no_rows(&name));
+            return Err(no_rows(rows.name()));
         }
-        Ok(loader.finish(rows.clamped))
+        if let Some(turns) = loader.by_time.take() {
+            loader.place_by_time(&turns)?;
+        }
+        let survey = Survey::of(&rows, loader.index.turns.len() as u64);
+        Ok(loader.finish(survey))
     }
 
     /// The request of `turn`, the `number`-th of its session.
     fn request(&self, turn: u32, session: SessionId, number: u32) -> Request {
         let Turn { first_id, input_tokens, output_tokens, next, .. } = self.turns[turn as usize];
-        let per_id = self.options.tokens_per_id;
-        let ids = &self.ids[first_id as usize..][..input_tokens.div_ceil(per_id) as usize];
+        let per_id = self.tokens_per_id;
+        let prompt = match (first_id, self.options.fill.hash) {
+            (NONE, HashFill::Session) => of_session(session, input_tokens),
+            (NONE, HashFill::Unique | HashFill::None) => unlike_others(turn, input_tokens),
+            (first, _) => {
+                let ids = &self.ids[first as usize..][..input_tokens.div_ceil(per_id) as usize];
+                Prompt::from_ids(ids.iter().map(|&id| u64::from(id)), input_tokens, per_id)
+            }
+        };
         Request {
             session,
             turn: number,
-            prompt: Prompt::from_ids(ids.iter().map(|&id| u64::from(id)), input_tokens, per_id),
+            prompt,
             output_tokens,
             priority: self.priorities.get(turn as usize).copied().unwrap_or_default(),
             think: (next != NONE).then(|| self.turns[next as usize].time),
             labels: self.names.get(turn as usize).cloned().map(Box::new),
         }
     }
+}
+
+/// Tokens that one id stands for in prompts whose ids are filled.
+const FILLED_PER_ID: u32 = 16;
+
+/// A prompt that begins as all others of its session do: an id names a stretch of the session, of which a
+/// prompt may hold only the beginning.
+fn of_session(session: SessionId, tokens: u32) -> Prompt {
+    let ids = (0..).map(|block: u64| 1 << 63 | u64::from(session.0) << 28 | block);
+    Prompt::from_ids(ids, tokens, FILLED_PER_ID)
 }
 
 impl Workload for Index {
@@ -100,7 +122,7 @@ impl Workload for Index {
 /// What is known of a session while its rows are read.
 struct Session {
     last_turn: u32,
-    last_timestamp: Option<f64>,
+    last_start: Option<Moment>,
 }
 
 /// Builds the index row by row.
@@ -108,18 +130,29 @@ struct Loader {
     index: Index,
     sessions: Vec<Session>,
     by_name: HashMap<String, u32>,
-    /// First turns' timestamps, by session.
-    starts: Vec<f64>,
+    /// First turns' starts, by session.
+    starts: Vec<Moment>,
     large_ids: HashMap<u64, u32>,
+    /// Turns whose pause is the difference of two starts.
+    inferred_pauses: u64,
+    /// What every turn is of, where turns are found by time and not by the order of rows.
+    by_time: Option<Vec<Timed>>,
+}
+
+/// When a turn came, and the number of its session's name.
+struct Timed {
+    start: Moment,
+    name: Option<u32>,
 }
 
 /// Ids from here on stand for ids too large to be held as they are.
 const LARGE: u32 = 1 << 31;
 
 impl Loader {
-    fn of(options: &Options) -> Self {
+    fn of(rows: &Rows) -> Self {
         let index = Index {
-            options: options.clone(),
+            options: rows.options.clone(),
+            tokens_per_id: rows.tokens_per_id(),
             turns: Vec::new(),
             ids: Vec::new(),
             at: Vec::new(),
@@ -129,75 +162,121 @@ impl Loader {
             priorities: Vec::new(),
             names: Vec::new(),
         };
-        let (sessions, starts) = (Vec::new(), Vec::new());
-        Self { index, sessions, by_name: HashMap::new(), starts, large_ids: HashMap::new() }
+        let (sessions, starts, by_name) = (Vec::new(), Vec::new(), HashMap::new());
+        // Tables are sorted by nothing in particular; traces that name pauses stand in the order of turns.
+        let is_by_time = rows.provides.sessions && rows.provides.starts && !rows.provides.pauses;
+        let by_time = is_by_time.then(Vec::new);
+        Self { index, sessions, by_name, starts, large_ids: HashMap::new(), inferred_pauses: 0, by_time }
     }
 
-    fn add(&mut self, Checked { row, input_tokens, line }: Checked<'_>) -> Result<()> {
+    fn add(&mut self, Checked { row, input_tokens, output_tokens, line }: Checked<'_>) -> Result<()> {
         let turn = self.index.turns.len() as u32;
-        let known = row.session_id.as_ref().and_then(|name| self.by_name.get(name.as_ref())).copied();
-        let time = match known {
-            Some(session) => self.continue_session(session, turn, &row)?,
-            None => self.begin_session(turn, &row)?,
-        };
-        let first_id = u32::try_from(self.index.ids.len()).map_err(|_| too_large())?;
-        let covering = input_tokens.div_ceil(self.index.options.tokens_per_id) as usize;
-        for &id in &row.hash_ids[..covering] {
-            let id = self.compact(id)?;
-            self.index.ids.push(id);
-        }
-        self.note_priority(turn, Priority { soft: row.priority, strict: row.strict_priority });
+        let time = self.place(turn, row)?;
+        let first_id = self.add_ids(row, input_tokens)?;
+        self.note_priority(turn, row.priority);
         if self.index.options.keep_names {
-            let session = row.session_id.map_or_else(|| format!("request_{line}"), |name| name.into_owned());
-            self.index.names.push(Labels { session, request: row.request_id.map(|name| name.into_owned()) });
+            let session = row.session.clone().unwrap_or_else(|| format!("request_{line}"));
+            self.index.names.push(Labels { session, request: row.request.clone() });
         }
-        let output_tokens = row.output_length;
         self.index.turns.push(Turn { time, first_id, input_tokens, output_tokens, next: NONE });
         Ok(())
     }
 
+    /// Finds the session of a row; tells how long after the turn before it comes.
+    fn place(&mut self, turn: u32, row: &Row) -> Result<Nanos> {
+        let known = row.session.as_ref().and_then(|name| self.by_name.get(name)).copied();
+        if let (Some(by_time), Some(start)) = (&mut self.by_time, row.start) {
+            let next = self.by_name.len() as u32;
+            let name = row.session.as_ref().map(|name| match known {
+                Some(number) => number,
+                None => *self.by_name.entry(name.clone()).or_insert(next),
+            });
+            by_time.push(Timed { start, name });
+            return Ok(Nanos::ZERO);
+        }
+        match known {
+            Some(session) => self.continue_session(session, turn, row),
+            None => self.begin_session(turn, row),
+        }
+    }
+
+    /// Makes rows of one name the turns of one session, in the order of their times.
+    fn place_by_time(&mut self, turns: &[Timed]) -> Result<()> {
+        let mut order: Vec<u32> = (0..turns.len() as u32).collect();
+        order.sort_by_key(|&turn| turns[turn as usize].start);
+        let mut sessions = vec![NONE; self.by_name.len()];
+        for turn in order {
+            let Timed { start, name } = turns[turn as usize];
+            let row = Row { start: Some(start), ..Row::default() };
+            let known = name.map(|name| sessions[name as usize]).filter(|session| *session != NONE);
+            self.index.turns[turn as usize].time = match known {
+                Some(session) => self.continue_session(session, turn, &row)?,
+                None => self.begin_session(turn, &row)?,
+            };
+            if let (None, Some(name)) = (known, name) {
+                sessions[name as usize] = self.sessions.len() as u32 - 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the ids that cover the prompt; tells where they begin.
+    fn add_ids(&mut self, row: &Row, input_tokens: u32) -> Result<u32> {
+        if row.ids.is_empty() {
+            return Ok(NONE);
+        }
+        let first = u32::try_from(self.index.ids.len()).ok().filter(|first| *first != NONE);
+        let first = first.ok_or_else(too_large)?;
+        let covering = input_tokens.div_ceil(self.index.tokens_per_id) as usize;
+        for &id in &row.ids[..covering] {
+            let id = self.compact(id)?;
+            self.index.ids.push(id);
+        }
+        Ok(first)
+    }
+
     /// The first row of a session; its time is set when the earliest start is known.
-    fn begin_session(&mut self, turn: u32, row: &Row<'_>) -> Result<Nanos> {
-        if row.delay.is_some_and(|delay| delay != 0.0) {
+    fn begin_session(&mut self, turn: u32, row: &Row) -> Result<Nanos> {
+        if row.pause.is_some_and(|pause| pause != Nanos::ZERO) {
             return Err(Error::input("\"delay\" on the first turn of a session")
                 .hint("the first turn starts at its timestamp; delays come after a turn's end"));
         }
         let scheduled = matches!(self.index.options.starts, Starts::Scheduled { .. });
-        if scheduled && row.timestamp.is_none() {
+        if scheduled && row.start.is_none() {
             return Err(Error::input("\"timestamp\" is missing")
                 .hint("a session starts at its first turn's timestamp; --replay-concurrency does without"));
         }
         let session = self.sessions.len() as u32;
-        self.sessions.push(Session { last_turn: turn, last_timestamp: row.timestamp });
-        self.starts.push(row.timestamp.unwrap_or(0.0));
+        self.sessions.push(Session { last_turn: turn, last_start: row.start });
+        self.starts.push(row.start.unwrap_or_default());
         self.index.at.push(turn);
-        if let Some(name) = &row.session_id {
-            self.by_name.insert(name.clone().into_owned(), session);
+        if let Some(name) = &row.session {
+            self.by_name.insert(name.clone(), session);
         }
         Ok(Nanos::ZERO)
     }
 
     /// A later row of a session: how long after the previous turn's end it comes.
-    fn continue_session(&mut self, session: u32, turn: u32, row: &Row<'_>) -> Result<Nanos> {
+    fn continue_session(&mut self, session: u32, turn: u32, row: &Row) -> Result<Nanos> {
         let state = &mut self.sessions[session as usize];
-        let inferred = match (row.timestamp, state.last_timestamp) {
-            (None, _) => 0.0,
-            (Some(now), Some(before)) if now < before => {
-                return Err(Error::input(format!("\"timestamp\" goes back from {before} to {now}"))
-                    .hint("the turns of a session stand in the order of their times"));
-            }
-            (Some(now), Some(before)) => now - before,
-            (Some(_), None) if row.delay.is_some() => 0.0,
+        let inferred = match (row.start, state.last_start) {
+            (None, _) => Nanos::ZERO,
+            (Some(now), Some(before)) => now.since(before).ok_or_else(|| {
+                Error::input(format!("\"timestamp\" goes back from {} to {}", before.ms(), now.ms()))
+                    .hint("the turns of a session stand in the order of their times")
+            })?,
+            (Some(_), None) if row.pause.is_some() => Nanos::ZERO,
             (Some(_), None) => {
                 return Err(Error::input("\"timestamp\" on a later turn, but no earlier turn has one")
                     .hint("give the first turn a timestamp, or this one a delay"));
             }
         };
-        state.last_timestamp = row.timestamp.or(state.last_timestamp);
+        state.last_start = row.start.or(state.last_start);
         self.index.turns[state.last_turn as usize].next = turn;
         state.last_turn = turn;
         self.index.has_follow_ups = true;
-        Ok(Nanos::from_ms(row.delay.unwrap_or(inferred) / self.index.options.starts.speedup()))
+        self.inferred_pauses += u64::from(row.pause.is_none() && row.start.is_some());
+        Ok(self.index.options.starts.scaled(row.pause.unwrap_or(inferred)))
     }
 
     fn compact(&mut self, id: u64) -> Result<u32> {
@@ -216,18 +295,18 @@ impl Loader {
         }
     }
 
-    fn finish(mut self, clamped: u64) -> (Index, Survey) {
-        let first_start_ms = self.starts.iter().copied().fold(f64::INFINITY, f64::min);
+    fn finish(mut self, survey: Survey) -> (Index, Survey) {
+        let first_start = self.starts.iter().copied().min().unwrap_or_default();
         let Index { turns, at, order, options, .. } = &mut self.index;
         *order = (0..at.len() as u32).collect();
-        if let Starts::Scheduled { speedup } = options.starts {
-            for (&turn, start) in at.iter().zip(&self.starts) {
-                turns[turn as usize].time = Nanos::from_ms((start - first_start_ms) / speedup);
+        if matches!(options.starts, Starts::Scheduled { .. }) {
+            for (&turn, &start) in at.iter().zip(&self.starts) {
+                turns[turn as usize].time = options.starts.at(start, first_start);
             }
             order.sort_by_key(|&session| turns[at[session as usize] as usize].time);
         }
-        let requests = turns.len() as u64;
-        (self.index, Survey { requests, clamped, first_start_ms, ..Survey::default() })
+        let inferred_pauses = self.inferred_pauses;
+        (self.index, Survey { first_start, inferred_pauses, ..survey })
     }
 }
 

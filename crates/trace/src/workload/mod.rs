@@ -1,45 +1,48 @@
 //! Rows of a trace as a workload: streamed where the order allows it, otherwise held in a compact index.
 //!
 //! A file is read twice. The first reading checks every row and finds out whether the second may stream, so
-//! mistakes show before anything is simulated and the number of requests is known. Standard input is read
-//! once, into the index.
+//! mistakes show before anything is simulated and the number of requests is known. What can be read once only
+//! goes into the index.
 
-mod conversations;
+mod check;
 mod index;
-mod rows;
 mod stream;
 mod survey;
 mod tape;
-mod timed;
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Error, Result, Workload};
+use wavetank_model::{Error, Nanos, Result, Workload};
 
-use crate::Input;
-use crate::requests::mooncake::Row;
-use crate::requests::sharegpt::ShareGpt;
+use crate::requests::{Blocks, Provides, ReadOptions, Source};
+use crate::{Fill, Moment};
+use check::Rows;
 use index::Index;
-use rows::Rows;
 use stream::Stream;
 
-pub use conversations::{Conversations, Exchange};
 pub use survey::Survey;
 pub use tape::{Tape, TapeReader};
-pub(crate) use timed::{Arrival, Timed};
 
 /// How rows become requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// How many tokens one id stands for.
-    pub tokens_per_id: u32,
+    /// How files become rows.
+    pub read: ReadOptions,
     /// Whether an input longer than its ids cover is cut (and counted) instead of refused.
     pub clamp_input: bool,
     /// What the times of the trace mean.
     pub starts: Starts,
     /// Whether requests carry their names, for output per request.
     pub keep_names: bool,
-    /// How the texts of a ShareGPT file become lengths.
-    pub sharegpt: ShareGpt,
+    /// What stands in for what the trace does not say.
+    pub fill: Fill,
+}
+
+impl Options {
+    /// Times as `starts` says, and nothing unusual.
+    pub fn of(starts: Starts) -> Self {
+        let (read, fill) = (ReadOptions::default(), Fill::default());
+        Self { read, clamp_input: false, starts, keep_names: false, fill }
+    }
 }
 
 /// What the times of a trace mean.
@@ -61,6 +64,22 @@ impl Starts {
             Self::Ignored => 1.0,
         }
     }
+
+    /// A span of the trace, as the run has it.
+    fn scaled(self, span: Nanos) -> Nanos {
+        match self {
+            Self::Scheduled { speedup } if speedup != 1.0 => Nanos::from_ms(span.as_ms() / speedup),
+            Self::Scheduled { .. } | Self::Ignored => span,
+        }
+    }
+
+    /// The time of the run at `moment` of a trace that begins at `first`.
+    fn at(self, moment: Moment, first: Moment) -> Nanos {
+        match self {
+            Self::Scheduled { .. } => self.scaled(moment.since(first).unwrap_or(Nanos::ZERO)),
+            Self::Ignored => Nanos::ZERO,
+        }
+    }
 }
 
 /// A workload and what its first reading found.
@@ -71,28 +90,61 @@ pub struct Loaded {
     pub survey: Survey,
 }
 
-/// Parses one line of a format.
-pub(crate) type Parse = for<'a> fn(&'a [u8]) -> Result<Row<'a>>;
-
-/// Opens a trace whose lines `parse` understands.
-pub(crate) fn open(input: &Input, options: &Options, parse: Parse) -> Result<Loaded> {
-    let survey = match input {
-        Input::Stdin => return load(Rows::open(input, options, parse)?),
-        Input::File(_) | Input::Bytes(_) => survey::survey(&mut Rows::open(input, options, parse)?)?,
-    };
-    let rows = Rows::open(input, options, parse)?;
-    if survey.streams {
-        let workload = Box::new(Stream::of(rows, &survey));
-        return Ok(Loaded { workload, survey });
+/// Opens a trace.
+pub fn open(source: &Source, options: &Options) -> Result<Loaded> {
+    let provides = source.format.provides;
+    if matches!(options.starts, Starts::Scheduled { .. }) && !provides.starts {
+        return Err(Error::input("there are no times in this format")
+            .at(source.name())
+            .hint("--replay-concurrency starts a session when another one ends"));
     }
-    load(rows)
+    if options.read.tokens_per_id == Some(0) {
+        return Err(Error::usage("an id stands for at least one token").at("--trace-block-size"));
+    }
+    let mut loaded = load(source, options)?;
+    let notes = fills(&provides, options, &loaded.survey);
+    loaded.survey.notes.extend(notes);
+    Ok(loaded)
 }
 
-fn load(rows: Rows) -> Result<Loaded> {
-    let (index, survey) = Index::load(rows)?;
+fn load(source: &Source, options: &Options) -> Result<Loaded> {
+    let rows = || Rows::open(source, options);
+    if !source.is_once() {
+        let survey = survey::survey(&mut rows()?)?;
+        if survey.streams {
+            let workload = Box::new(Stream::of(rows()?, &survey));
+            return Ok(Loaded { workload, survey });
+        }
+    }
+    let (index, survey) = Index::load(rows()?)?;
     Ok(Loaded { workload: Box::new(index), survey })
 }
 
-fn no_rows(name: &str) -> Error {
-    Error::input("there are no requests in it").at(name).hint("one request is one JSON object per line")
+/// What stood in for what the trace does not say, in words.
+fn fills(provides: &Provides, options: &Options, survey: &Survey) -> Vec<String> {
+    let mut notes = Vec::new();
+    let requests = |count: u64| if count == 1 { "request" } else { "requests" };
+    let mut note = |count: u64, what: String| {
+        notes.extend((count > 0).then(|| format!("{count} {} {what}", requests(count))));
+    };
+    let Fill { hash, output } = options.fill;
+    let words = format!("without block ids: {} (--fill hash={})", hash.words(), hash.name());
+    note(survey.filled_ids, words);
+    let tokens = output.unwrap_or_default();
+    note(
+        survey.filled_outputs,
+        format!("without an output length: {tokens} tokens (--fill output={tokens})"),
+    );
+    if !provides.pauses {
+        let what = "follow a turn of their session: they come after its end by the difference of their times";
+        note(survey.inferred_pauses, what.to_owned());
+    }
+    if provides.blocks == Blocks::Absent && options.read.tokens_per_id.is_some() {
+        notes.push("--trace-block-size has no effect: there are no block ids in this format".to_owned());
+    }
+    notes
+}
+
+fn no_rows(name: String) -> Error {
+    Error::input("there are no requests in it").at(name).hint("`wavetank list formats` says what is read")
 }

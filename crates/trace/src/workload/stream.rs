@@ -1,46 +1,49 @@
 //! Single-turn rows in the order of the file: memory is bounded by what is in flight.
 
-use wavetank_model::{Labels, Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
+use wavetank_model::{Labels, Opening, Prompt, Request, Result, SessionId, Workload};
 
 use super::Survey;
-use super::rows::{Checked, Rows};
+use super::check::{Checked, Rows};
+use crate::Moment;
 
 /// A workload that reads as it goes.
 pub(super) struct Stream {
     rows: Rows,
     requests: u64,
-    first_start_ms: f64,
+    first_start: Moment,
     opened: u32,
 }
 
 impl Stream {
     pub(super) fn of(rows: Rows, survey: &Survey) -> Self {
-        Self { rows, requests: survey.requests, first_start_ms: survey.first_start_ms, opened: 0 }
+        Self { rows, requests: survey.requests, first_start: survey.first_start, opened: 0 }
     }
+}
+
+/// A prompt that is like no other of its trace.
+pub(super) fn unlike_others(request: u32, tokens: u32) -> Prompt {
+    Prompt::unique(1 << 63 | u64::from(request), tokens)
 }
 
 impl Workload for Stream {
     fn open(&mut self) -> Result<Option<Opening>> {
-        let (tokens_per_id, speedup) = (self.rows.options.tokens_per_id, self.rows.options.starts.speedup());
+        let (tokens_per_id, starts) = (self.rows.tokens_per_id(), self.rows.options.starts);
         let keep_names = self.rows.options.keep_names;
-        let Some(Checked { row, input_tokens, line }) = self.rows.next()? else { return Ok(None) };
+        let Some(Checked { row, input_tokens, output_tokens, line }) = self.rows.next()? else {
+            return Ok(None);
+        };
         let session = SessionId(self.opened);
         self.opened += 1;
-        let start = row.timestamp.unwrap_or(self.first_start_ms) - self.first_start_ms;
-        let labels = keep_names.then(|| {
-            let request = row.request_id.map(|name| name.into_owned());
-            Box::new(Labels { session: format!("request_{line}"), request })
-        });
-        let request = Request {
-            session,
-            turn: 0,
-            prompt: Prompt::from_ids(row.hash_ids, input_tokens, tokens_per_id),
-            output_tokens: row.output_length,
-            priority: Priority { soft: row.priority, strict: row.strict_priority },
-            think: None,
-            labels,
+        let at = starts.at(row.start.unwrap_or(self.first_start), self.first_start);
+        let labels = keep_names
+            .then(|| Box::new(Labels { session: format!("request_{line}"), request: row.request.clone() }));
+        let prompt = match row.ids.is_empty() {
+            true => unlike_others(session.0, input_tokens),
+            false => Prompt::from_ids(row.ids.iter().copied(), input_tokens, tokens_per_id),
         };
-        Ok(Some(Opening { at: Nanos::from_ms(start / speedup), request }))
+        let (priority, think) = (row.priority, None);
+        let request = Request { session, turn: 0, prompt, output_tokens, priority, think, labels };
+        Ok(Some(Opening { at, request }))
     }
 
     fn follow_up(&mut self, session: SessionId, turn: u32) -> Result<Request> {

@@ -2,8 +2,10 @@
 
 use wavetank_model::Result;
 
-use super::rows::Rows;
+use super::check::Rows;
 use super::{Starts, no_rows};
+use crate::requests::Prompts;
+use crate::{HashFill, Moment};
 
 /// What a trace holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,37 +14,55 @@ pub struct Survey {
     pub requests: u64,
     /// Inputs cut to what their ids cover.
     pub clamped: u64,
-    /// The earliest start, in milliseconds of the trace.
-    pub first_start_ms: f64,
+    /// The earliest start, in the time of the trace.
+    pub first_start: Moment,
     /// Things in the trace that are no requests of the workload; `notes` says why.
     pub skipped: u64,
     /// What whoever reads the results should know about how the trace was read.
     pub notes: Vec<String>,
+    /// Requests whose block ids, output length or pause are not the trace's own.
+    pub(crate) filled_ids: u64,
+    pub(crate) filled_outputs: u64,
+    pub(crate) inferred_pauses: u64,
     /// Whether the rows can be replayed in the order of the file, without holding them.
     pub(crate) streams: bool,
 }
 
-/// Reads all rows once.
-pub(super) fn survey(rows: &mut Rows) -> Result<Survey> {
-    let scheduled = matches!(rows.options.starts, Starts::Scheduled { .. });
-    let mut survey = Survey { streams: true, ..Survey::default() };
-    let mut latest = f64::NEG_INFINITY;
-    while let Some(checked) = rows.next()? {
-        survey.requests += 1;
-        // What makes a row more than a single turn is judged when it is loaded into the index.
-        survey.streams &= checked.row.session_id.is_none() && checked.row.delay.unwrap_or(0.0) == 0.0;
-        if scheduled {
-            let Some(start) = checked.row.timestamp else {
-                survey.streams = false;
-                continue;
-            };
-            survey.streams &= start >= latest;
-            latest = start;
-            if survey.requests == 1 {
-                survey.first_start_ms = start;
-            }
+impl Survey {
+    /// What `rows`, read to their end, were.
+    pub(super) fn of(rows: &Rows, requests: u64) -> Self {
+        let findings = rows.reader().findings();
+        Self {
+            requests,
+            clamped: rows.clamped,
+            skipped: findings.skipped,
+            notes: findings.notes,
+            filled_ids: rows.filled_ids,
+            filled_outputs: rows.filled_outputs,
+            ..Self::default()
         }
     }
-    survey.clamped = rows.clamped;
-    if survey.requests == 0 { Err(no_rows(rows.name())) } else { Ok(survey) }
+}
+
+/// Reads all rows once.
+pub(super) fn survey(rows: &mut Rows) -> Result<Survey> {
+    let is_scheduled = matches!(rows.options.starts, Starts::Scheduled { .. });
+    let is_whole = rows.provides.prompts == Prompts::Whole && !rows.provides.dependencies;
+    let mut streams = is_whole && rows.options.fill.hash != HashFill::Session;
+    let (mut requests, mut first, mut latest) = (0, None, None);
+    while let Some(checked) = rows.next()? {
+        requests += 1;
+        // What makes a row more than a single turn is judged when it is loaded into the index.
+        streams &= checked.row.session.is_none() && checked.row.pause.is_none_or(|pause| pause.0 == 0);
+        if is_scheduled {
+            let start = checked.row.start;
+            streams &= start.is_some() && start >= latest;
+            (first, latest) = (first.or(start), start);
+        }
+    }
+    if requests == 0 {
+        return Err(no_rows(rows.name()));
+    }
+    let first_start = first.unwrap_or_default();
+    Ok(Survey { first_start, streams, ..Survey::of(rows, requests) })
 }

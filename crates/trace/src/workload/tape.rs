@@ -119,7 +119,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::requests::{self, sharegpt::ShareGpt};
+    use crate::requests::Source;
     use crate::{Input, Loaded, Options, Starts};
 
     /// Sessions of one to three turns, not sorted by time.
@@ -139,9 +139,7 @@ mod tests {
             })
             .collect();
         let input = Input::Bytes(Arc::from(rows.join("\n").as_bytes()));
-        let sharegpt = ShareGpt::default();
-        let options = Options { tokens_per_id: 512, clamp_input: false, starts, keep_names: false, sharegpt };
-        requests::open("mooncake", &input, &options).unwrap()
+        crate::open(&Source::with("mooncake", vec![input]).unwrap(), &Options::of(starts)).unwrap()
     }
 
     /// All a workload has to say.

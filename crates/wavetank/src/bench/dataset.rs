@@ -2,9 +2,8 @@
 
 use wavetank_bench::{Arrivals, Feed, Recording};
 use wavetank_model::Result;
-use wavetank_trace::requests;
-use wavetank_trace::requests::sharegpt::{ShareGpt, TokenCount};
-use wavetank_trace::{Input, Options, Starts};
+use wavetank_trace::requests::{ReadOptions, Source, Texts, TokenCount};
+use wavetank_trace::{Options, Starts};
 
 use super::args::Tokenizer;
 use super::plan::{BenchPlan, DatasetPlan};
@@ -18,29 +17,26 @@ pub(super) struct Dataset {
 /// Reads the recording of `plan`, if it has one.
 pub(super) fn read(plan: &BenchPlan) -> Result<Option<Dataset>> {
     let Some(dataset) = &plan.dataset else { return Ok(None) };
-    let inputs: Vec<Input> = dataset.files.iter().map(|file| Input::named(file)).collect();
-    let mut loaded = requests::open_many(&dataset.format, &inputs, &options(plan, dataset))?;
+    let source = Source::of(&dataset.files, Some(&dataset.format))?;
+    let mut loaded = wavetank_trace::open(&source, &options(plan, dataset))?;
     let recording = Recording::of(loaded.workload.as_mut())?;
     Ok(Some(Dataset { recording, notes: loaded.survey.notes }))
 }
 
 fn options(plan: &BenchPlan, dataset: &DatasetPlan) -> Options {
     let timed = matches!(plan.run.feed, Feed::Recording { arrivals: Arrivals::Recorded { .. }, .. });
-    let defaults = ShareGpt::default();
-    Options {
-        tokens_per_id: dataset.tokens_per_id,
-        clamp_input: false,
-        // The speed-up is applied when the recording is played.
-        starts: if timed { Starts::Scheduled { speedup: 1.0 } } else { Starts::Ignored },
-        keep_names: false,
-        sharegpt: ShareGpt {
-            tokens: match dataset.tokenizer {
-                Tokenizer::Tiktoken => TokenCount::Tokenizer,
-                Tokenizer::Characters => TokenCount::Characters(dataset.chars_per_token),
-            },
-            max_conversations: dataset.max_conversations,
-            context_tokens_max: dataset.context_tokens_max.unwrap_or(defaults.context_tokens_max),
-            generate_tokens_max: dataset.generate_tokens_max.unwrap_or(defaults.generate_tokens_max),
+    let defaults = Texts::default();
+    let texts = Texts {
+        tokens: match dataset.tokenizer {
+            Tokenizer::Tiktoken => TokenCount::Tokenizer,
+            Tokenizer::Characters => TokenCount::Characters(dataset.chars_per_token),
         },
-    }
+        max_conversations: dataset.max_conversations,
+        context_tokens_max: dataset.context_tokens_max.unwrap_or(defaults.context_tokens_max),
+        generate_tokens_max: dataset.generate_tokens_max.unwrap_or(defaults.generate_tokens_max),
+    };
+    // The speed-up is applied when the recording is played.
+    let starts = if timed { Starts::Scheduled { speedup: 1.0 } } else { Starts::Ignored };
+    let read = ReadOptions { tokens_per_id: dataset.tokens_per_id, texts };
+    Options { read, ..Options::of(starts) }
 }

@@ -1,8 +1,8 @@
 //! Where requests come from: simulated users, or a recording.
 
 use wavetank_bench::{Arrivals, Feed};
-use wavetank_model::{Nanos, find};
-use wavetank_trace::requests;
+use wavetank_model::Nanos;
+use wavetank_trace::requests::{self, Source as Files};
 
 use super::draft::Draft;
 use super::place;
@@ -12,8 +12,6 @@ use super::plan::DatasetPlan;
 pub(super) const SHAREGPT: &str = "sharegpt";
 /// Requests with times and lengths.
 pub(super) const BURSTGPT: &str = "burstgpt";
-/// Tokens per hash id in the public Mooncake traces.
-const TOKENS_PER_ID: u32 = 512;
 const BURST_PATH: &str = "BurstGPT/data/BurstGPT_1.csv";
 const CONVERSATIONS: u64 = 500;
 /// Requests per second that no machine serves.
@@ -54,7 +52,7 @@ impl Draft<'_> {
             format,
             tokenizer: args.tokenizer.unwrap_or_default(),
             chars_per_token: keys.chars_per_token,
-            tokens_per_id: args.trace_block_size.unwrap_or(TOKENS_PER_ID).max(1),
+            tokens_per_id: args.trace_block_size.map(|tokens| tokens.max(1)),
             max_conversations: limited.then_some(conversations),
             context_tokens_max: is_text.then_some(keys.context_tokens_max),
             generate_tokens_max: is_text.then_some(keys.generate_tokens_max),
@@ -86,12 +84,10 @@ impl Draft<'_> {
             return source("--use-burst-trace", path, BURSTGPT);
         }
         let path = args.trace.as_ref()?;
-        let Some(format) = &args.trace_format else {
-            self.findings.wrong("--trace", "needs --trace-format — hint: see `wavetank list formats`");
-            return None;
-        };
-        let row = find("trace format", requests::ALL, format);
-        self.findings.take(row.map_err(|error| error.at("--trace-format")))?;
-        source("--trace", path, format)
+        let named = args.trace_format.as_deref().map(requests::find).transpose();
+        self.findings.take(named.map_err(|error| error.at("--trace-format")))?;
+        let files = Files::of(&[path], args.trace_format.as_deref()).map_err(|error| error.at("--trace"));
+        let files = self.findings.take(files)?;
+        source("--trace", &files.paths()[0], files.format.name)
     }
 }

@@ -76,7 +76,7 @@ pub struct DatasetPlan {
     /// Where characters are counted, how many make a token.
     pub chars_per_token: f64,
     /// Where blocks are named by ids, how many tokens an id stands for.
-    pub tokens_per_id: u32,
+    pub tokens_per_id: Option<u32>,
     /// Only so many conversations are played; all of them when absent.
     pub max_conversations: Option<u64>,
     /// Longer prompts are cut; not at all when absent.

@@ -5,18 +5,19 @@ use std::io::Write;
 use wavetank_model::{BlockKey, Nanos, Opening, SessionId};
 
 use super::*;
-use crate::requests::sharegpt::ShareGpt;
-use crate::{Input, requests};
+use crate::Input;
+use crate::requests::{ReadOptions, Source};
 
 fn options() -> Options {
-    let starts = Starts::Scheduled { speedup: 1.0 };
-    Options { tokens_per_id: 4, clamp_input: false, starts, keep_names: true, sharegpt: ShareGpt::default() }
+    let read = ReadOptions { tokens_per_id: Some(4), ..ReadOptions::default() };
+    Options { read, keep_names: true, ..Options::of(Starts::Scheduled { speedup: 1.0 }) }
 }
 
 fn open(lines: &[&str], options: &Options) -> Result<crate::Loaded> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(lines.join("\n").as_bytes()).unwrap();
-    requests::open("mooncake", &Input::File(file.path().to_path_buf()), options)
+    let input = Input::File(file.path().to_path_buf());
+    crate::open(&Source::with("mooncake", vec![input]).unwrap(), options)
 }
 
 fn openings(lines: &[&str], options: &Options) -> Vec<Opening> {
@@ -152,6 +153,33 @@ fn clamping_cuts_and_counts() {
     assert_eq!(loaded.survey.clamped, 2);
     let opening = &openings(&[row], &Options { clamp_input: true, ..options() })[0];
     assert_eq!(opening.request.prompt.tokens(), 8);
+}
+
+/// Broken by: contents that two sessions share, or that a turn does not begin with what was said before.
+#[test]
+fn what_prompts_hold_is_filled_as_asked() {
+    let csv = "Timestamp,Session ID,Request tokens,Response tokens\n0,a,40,8\n1,b,40,8\n2,a,100,8\n";
+    let shared = |rules: &str| {
+        let fill = rules.parse().unwrap();
+        let source = Source::with("burstgpt", vec![Input::Bytes(csv.as_bytes().into())]).unwrap();
+        let mut loaded = crate::open(&source, &Options { fill, ..options() }).unwrap();
+        let a = loaded.workload.open().unwrap().unwrap().request;
+        let b = loaded.workload.open().unwrap().unwrap().request;
+        let later = loaded.workload.follow_up(SessionId(0), 1).unwrap();
+        let same = |other: &Request| {
+            let keys = a.prompt.keys_from(0, 8).zip(other.prompt.keys_from(0, 8));
+            keys.take_while(|(x, y)| x == y).count()
+        };
+        (same(&b), same(&later), loaded.survey.notes)
+    };
+    let (apart, together, notes) = shared("hash=session");
+    assert_eq!((apart, together), (0, 5));
+    assert!(notes[0].starts_with("3 requests without block ids: a turn begins with all"), "{notes:?}");
+    assert!(notes[1].starts_with("1 request follow a turn of their session"), "{notes:?}");
+    for rules in ["hash=unique", "hash=none"] {
+        let (apart, together, _) = shared(rules);
+        assert_eq!((apart, together), (0, 0), "{rules}");
+    }
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! One line, straight into a row: no value is held that is not kept.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use wavetank_model::Nanos;
+
+use crate::{Moment, Row};
+
+/// Reads `line` into `row`, which is empty.
+pub(super) fn parse(line: &[u8], row: &mut Row) -> Result<(), serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_slice(line);
+    Line(row).deserialize(&mut json).and_then(|()| json.end())
+}
+
+/// Keys that are used. Others are ignored; a key together with its alias is an error.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+pub(super) enum Key {
+    RequestId,
+    SessionId,
+    #[serde(alias = "created_time")]
+    Timestamp,
+    #[serde(alias = "delay_ms")]
+    Delay,
+    #[serde(alias = "input_tokens")]
+    InputLength,
+    #[serde(alias = "output_tokens")]
+    OutputLength,
+    HashIds,
+    Priority,
+    StrictPriority,
+    PolicyClass,
+    OutputTokenIds,
+    #[serde(other)]
+    Other,
+}
+
+struct Line<'r>(&'r mut Row);
+
+impl<'de> DeserializeSeed<'de> for Line<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Line<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a request, one JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut keys: A) -> Result<(), A::Error> {
+        let row = self.0;
+        let (mut met, mut authored) = (0_u32, None);
+        while let Some(key) = keys.next_key::<Key>()? {
+            let bit = 1 << key as u32;
+            if met & bit != 0 && !matches!(key, Key::Other) {
+                return Err(A::Error::custom("a key is given twice"));
+            }
+            met |= bit;
+            match key {
+                Key::RequestId => row.request = text(&mut keys)?,
+                Key::SessionId => row.session = text(&mut keys)?,
+                Key::Timestamp => row.start = moment(keys.next_value()?)?,
+                Key::Delay => row.pause = pause(keys.next_value()?)?,
+                Key::InputLength => row.input_tokens = keys.next_value()?,
+                Key::OutputLength => row.output_tokens = Some(keys.next_value()?),
+                Key::HashIds => keys.next_value_seed(Ids(&mut row.ids))?,
+                Key::Priority => row.priority.soft = keys.next_value()?,
+                Key::StrictPriority => row.priority.strict = keys.next_value()?,
+                Key::PolicyClass => row.policy_class = text(&mut keys)?,
+                Key::OutputTokenIds => authored = keys.next_value::<Option<Length>>()?,
+                Key::Other => drop(keys.next_value::<IgnoredAny>()?),
+            }
+        }
+        for needed in [Key::OutputLength, Key::HashIds] {
+            if met & 1 << needed as u32 == 0 {
+                return Err(A::Error::custom("a key is missing"));
+            }
+        }
+        match (authored, row.output_tokens) {
+            (Some(Length(count)), Some(tokens)) if count != tokens as usize => {
+                Err(A::Error::custom("authored tokens are not as many as asked for"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn text<'de, A: MapAccess<'de>>(keys: &mut A) -> Result<Option<String>, A::Error> {
+    Ok(keys.next_value::<Option<Cow<'de, str>>>()?.map(Cow::into_owned))
+}
+
+/// Milliseconds, not negative, that 64 bits of nanoseconds hold.
+fn moment<E: serde::de::Error>(ms: Option<f64>) -> Result<Option<Moment>, E> {
+    let Some(ms) = ms else { return Ok(None) };
+    let moment = Moment::from_ms(ms).filter(|moment| moment.nanos >= 0);
+    moment.map(Some).ok_or_else(|| E::custom("a time that no clock has"))
+}
+
+fn pause<E: serde::de::Error>(ms: Option<f64>) -> Result<Option<Nanos>, E> {
+    Ok(moment::<E>(ms)?.map(|moment| Nanos(moment.nanos.unsigned_abs())))
+}
+
+/// Ids, appended to those that are there.
+struct Ids<'r>(&'r mut Vec<u64>);
+
+impl<'de> DeserializeSeed<'de> for Ids<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Ids<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of ids")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut ids: A) -> Result<(), A::Error> {
+        while let Some(id) = ids.next_element()? {
+            self.0.push(id);
+        }
+        Ok(())
+    }
+}
+
+/// The length of a list whose items do not matter.
+struct Length(usize);
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let items: Vec<IgnoredAny> = Vec::deserialize(json)?;
+        Ok(Self(items.len()))
+    }
+}
