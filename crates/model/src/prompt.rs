@@ -6,8 +6,8 @@
 //! block's identity, whatever the two block sizes are. Neighbouring blocks under one id differ in position
 //! only: their keys share a group, so that a cache finds up to eight blocks with one look.
 //!
-//! What a session says after its first prompt may be its own: then its position is all there is to know of it,
-//! and what a turn generates is found by the next turn, which holds it.
+//! What a session says after its first prompt may be its own: its position is all there is to know of it,
+//! and what a turn generates is found by the next one, which holds it.
 
 use crate::block_key::{BlockKey, mix};
 
@@ -57,13 +57,15 @@ impl Prompt {
         Self { tails: shorter.chain([tail]).collect(), ..self }
     }
 
-    /// The same with more tokens.
-    ///
-    /// # Panics
-    /// When it is not continued, or would be shorter: nothing says what the tokens are then.
+    /// Whether what follows it is its session's own.
+    pub fn is_continued(&self) -> bool {
+        !self.tails.is_empty()
+    }
+
+    /// The same with more tokens; it is continued, so that it is known what they are.
     #[must_use]
     pub fn lengthened(self, tokens: u32) -> Self {
-        assert!(!self.tails.is_empty() && tokens >= self.tokens);
+        assert!(self.is_continued() && tokens >= self.tokens);
         Self { tokens, ..self }
     }
 
@@ -107,8 +109,8 @@ impl Prompt {
         let end = first * block_size;
         let id = end / self.tokens_per_id;
         let id_end = (id + 1).saturating_mul(self.tokens_per_id);
-        let named = self.named_tokens();
-        BlockKeys { prompt: self, block_size, block: first, end, named, id: id as usize, id_end, last: None }
+        let (id, named, prompt) = (id as usize, self.named_tokens(), self);
+        BlockKeys { prompt, block_size, block: first, end, named, id, id_end, last: None }
     }
 
     /// The identity of all that ids name.
@@ -165,11 +167,10 @@ impl BlockKeys<'_> {
     #[cold]
     fn next_of_tail(&mut self) -> Option<BlockKey> {
         let (block, end) = (self.block, self.end + self.block_size);
-        if end > self.prompt.tokens {
-            return None;
-        }
-        (self.end, self.block) = (end, block + 1);
-        Some(self.prompt.tail_key(block, end))
+        (end <= self.prompt.tokens).then(|| {
+            (self.end, self.block) = (end, block + 1);
+            self.prompt.tail_key(block, end)
+        })
     }
 }
 
