@@ -6,8 +6,10 @@ mod source;
 mod tables;
 mod token_count;
 
+pub mod agentic_mooncake;
 pub mod burstgpt;
 pub mod mooncake;
+pub mod mooncake_delta;
 pub mod sharegpt;
 
 use std::io;
@@ -51,7 +53,8 @@ impl Described for Entry {
 }
 
 /// Every request trace format, alphabetical. `wavetank list formats` prints this table.
-pub const ALL: &[Entry] = &[burstgpt::ENTRY, mooncake::ENTRY, sharegpt::ENTRY];
+pub const ALL: &[Entry] =
+    &[agentic_mooncake::ENTRY, burstgpt::ENTRY, mooncake::ENTRY, mooncake_delta::ENTRY, sharegpt::ENTRY];
 
 /// What the requests of a format tell. What a consumer needs beyond it is filled by a rule, or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
