@@ -3,7 +3,7 @@
 use super::*;
 
 fn trace() -> ReplayArgs {
-    ReplayArgs { trace_files: vec!["t.jsonl".to_owned()], ..ReplayArgs::default() }
+    ReplayArgs { trace_files: vec!["mooncake:t.jsonl".to_owned()], ..ReplayArgs::default() }
 }
 
 fn synthetic() -> ReplayArgs {
@@ -50,8 +50,9 @@ fn there_is_one_workload() {
     assert!(refused(both).contains("--input-tokens: belongs to synthetic load"));
     let seeded = ReplayArgs { arrival_seed: Some(1), ..trace() };
     assert!(refused(seeded).contains("--arrival-seed: belongs to synthetic load"));
-    let two = ReplayArgs { trace_files: vec!["a".into(), "b".into()], ..ReplayArgs::default() };
-    assert!(refused(two).contains("b: a second trace file"));
+    let two = vec!["mooncake:a".into(), "burstgpt:b".into()];
+    let two = ReplayArgs { trace_files: two, ..ReplayArgs::default() };
+    assert!(refused(two).contains("burstgpt:b: is burstgpt, and mooncake was named before"));
     let missing = ReplayArgs { output_tokens: None, ..synthetic() };
     assert!(refused(missing).contains("--output-tokens: is missing"));
 }
@@ -97,7 +98,6 @@ fn foreign_and_later_parts_are_refused() {
         ("--replay-mode: unknown mode", ReplayArgs { replay_mode: text("onlin"), ..trace() }),
         ("kv_router needs more than one worker", ReplayArgs { router_mode: text("kv_router"), ..trace() }),
         ("known: kv_router, least_loaded", ReplayArgs { router_mode: text("sticky"), ..trace() }),
-        ("--trace-format: the dynamo format is not", ReplayArgs { trace_format: text("dynamo"), ..trace() }),
         ("known: burstgpt, mooncake, sharegpt", ReplayArgs { trace_format: text("csv"), ..trace() }),
         ("come as a pair", ReplayArgs { prefill_engine_args: text("{}"), ..trace() }),
         (
