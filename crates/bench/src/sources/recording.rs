@@ -40,8 +40,8 @@ struct Turn {
 
 impl Recording {
     /// Reads a workload to its end. The entry of a turn holds what the turn adds to the conversation: the
-    /// prompt without the prompt and the answer before it, where it contains them. Sessions that wait for each
-    /// other are one conversation, in which all that a turn waits for comes before it.
+    /// prompt without the prompt and the answer before it, where it contains them. Sessions that wait for
+    /// each other are one conversation, in which all that a turn waits for comes before it.
     pub fn of(workload: &mut dyn Workload) -> Result<Self> {
         let mut draft = Draft::default();
         match workload.dependencies() {

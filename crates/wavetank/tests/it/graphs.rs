@@ -15,7 +15,10 @@ const AGENTS: [&str; 5] = [
         r#""input_length":192,"output_length":3,"hash_ids":[1,4]}"#
     ),
     r#"{"request_id":"plan","timestamp":1000,"input_length":128,"output_length":4,"hash_ids":[1]}"#,
-    r#"{"request_id":"left","wait_for":["plan"],"delay":5,"input_length":64,"output_tokens":2,"hash_ids":[2]}"#,
+    concat!(
+        r#"{"request_id":"left","wait_for":["plan"],"delay":5,"#,
+        r#""input_length":64,"output_length":2,"hash_ids":[2]}"#
+    ),
     r#"{"request_id":"right","wait_for":["plan"],"input_length":64,"output_length":40,"hash_ids":[3]}"#,
     r#"{"request_id":"alone","timestamp":1001,"input_length":64,"output_length":2,"hash_ids":[9]}"#,
 ];
