@@ -1,5 +1,7 @@
 //! JSON lines: one request, or a few, per line. What the line formats share.
 
+use serde::Deserialize;
+use serde_json::error::Category;
 use wavetank_model::{Error, Result};
 
 use super::{Findings, Reader};
@@ -132,6 +134,14 @@ pub(crate) fn without_line(error: &serde_json::Error) -> String {
         0 => text[..end].to_owned(),
         column => format!("{} at column {column}", &text[..end]),
     }
+}
+
+/// A line as one JSON object; `shape` is the hint where it is another.
+pub(crate) fn object<'l, T: Deserialize<'l>>(line: &'l [u8], shape: &str) -> Result<T> {
+    serde_json::from_slice(line).map_err(|error| match error.classify() {
+        Category::Data => Error::input(without_line(&error)).hint(shape).source(error),
+        Category::Syntax | Category::Eof | Category::Io => not_json(line, error),
+    })
 }
 
 /// A line that is no JSON.

@@ -7,13 +7,16 @@ mod tables;
 mod token_count;
 
 pub mod agentic_mooncake;
+pub mod applied_compute_agentic;
 pub mod burstgpt;
+pub mod llmservingsim;
 pub mod mooncake;
 pub mod mooncake_delta;
 pub mod sharegpt;
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
 use wavetank_model::{Described, Result};
 
 use crate::{Head, Input, Output, Row};
@@ -53,8 +56,15 @@ impl Described for Entry {
 }
 
 /// Every request trace format, alphabetical. `wavetank list formats` prints this table.
-pub const ALL: &[Entry] =
-    &[agentic_mooncake::ENTRY, burstgpt::ENTRY, mooncake::ENTRY, mooncake_delta::ENTRY, sharegpt::ENTRY];
+pub const ALL: &[Entry] = &[
+    agentic_mooncake::ENTRY,
+    applied_compute_agentic::ENTRY,
+    burstgpt::ENTRY,
+    llmservingsim::ENTRY,
+    mooncake::ENTRY,
+    mooncake_delta::ENTRY,
+    sharegpt::ENTRY,
+];
 
 /// What the requests of a format tell. What a consumer needs beyond it is filled by a rule, or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +79,8 @@ pub struct Provides {
     pub pauses: bool,
     /// Which requests wait for which.
     pub dependencies: bool,
+    /// Nothing of what sessions share, so that whoever reads it chooses.
+    pub chosen_prefixes: bool,
     /// Texts, so that tokens are counted and contents compared here.
     pub texts: bool,
     /// The ids of prompts' blocks.
@@ -85,6 +97,7 @@ impl Provides {
         sessions: false,
         pauses: false,
         dependencies: false,
+        chosen_prefixes: false,
         texts: false,
         blocks: Blocks::Absent,
         prompts: Prompts::Whole,
@@ -118,6 +131,25 @@ pub struct ReadOptions {
     pub tokens_per_id: Option<u32>,
     /// How texts become lengths.
     pub texts: Texts,
+    /// What sessions share where a trace of lengths does not say it.
+    pub shared_prefix: SharedPrefix,
+}
+
+/// How the first prompts of sessions begin alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SharedPrefix {
+    /// The part of a first prompt's blocks that is shared, from 0 to 1.
+    pub ratio: f64,
+    /// How many different beginnings there are; sessions take them in turn. With none nothing is shared.
+    pub groups: u32,
+}
+
+impl SharedPrefix {
+    /// Whether nothing is shared.
+    pub fn is_none(&self) -> bool {
+        self.ratio == 0.0 || self.groups == 0
+    }
 }
 
 /// How rows become files.

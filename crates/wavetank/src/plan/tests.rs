@@ -98,7 +98,7 @@ fn foreign_and_later_parts_are_refused() {
         ("--replay-mode: unknown mode", ReplayArgs { replay_mode: text("onlin"), ..trace() }),
         ("kv_router needs more than one worker", ReplayArgs { router_mode: text("kv_router"), ..trace() }),
         ("known: kv_router, least_loaded", ReplayArgs { router_mode: text("sticky"), ..trace() }),
-        ("known: burstgpt, mooncake, sharegpt", ReplayArgs { trace_format: text("csv"), ..trace() }),
+        ("unknown trace format \"csv\"", ReplayArgs { trace_format: text("csv"), ..trace() }),
         ("come as a pair", ReplayArgs { prefill_engine_args: text("{}"), ..trace() }),
         (
             "--prefill-engine-args: \"worker_type\" must be",
@@ -156,6 +156,27 @@ fn one_timing_model_for_every_pool() {
     assert_eq!(Plan::of(&timed).unwrap().simulation.engine.timing.name, "fixed");
     let twice = ReplayArgs { extra_engine_args: Some(r#"{"timing":"polynomial"}"#.into()), ..timed };
     assert!(refused(twice).contains("--timing: cannot be combined with \"timing\""));
+}
+
+/// Broken by: flags that do not reach the plan, or that have no effect and nobody says so.
+#[test]
+fn what_sessions_share_is_chosen_where_the_format_leaves_it_open() {
+    let agents = |ratio, groups| ReplayArgs {
+        trace_format: Some("applied-compute-agentic".into()),
+        replay_concurrency: Some(1),
+        trace_shared_prefix_ratio: ratio,
+        trace_num_prefix_groups: groups,
+        ..trace()
+    };
+    let plan = Plan::of(&agents(Some(0.5), Some(2))).unwrap();
+    let WorkloadPlan::Trace { shared_prefix, .. } = &plan.workload else { panic!("a trace") };
+    assert_eq!((shared_prefix.ratio, shared_prefix.groups), (0.5, 2));
+    assert!(plan.warnings.is_empty());
+    let json = serde_json::to_value(&plan).unwrap();
+    assert_eq!(serde_json::from_value::<Plan>(json).unwrap(), plan);
+    assert!(warned(agents(Some(0.5), None))[0].contains("without --trace-num-prefix-groups"));
+    assert!(warned(agents(None, Some(2)))[0].contains("without --trace-shared-prefix-ratio"));
+    assert!(refused(agents(Some(1.5), Some(2))).contains("--trace-shared-prefix-ratio: "));
 }
 
 #[test]
