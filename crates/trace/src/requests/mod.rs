@@ -6,9 +6,11 @@ mod source;
 mod tables;
 mod token_count;
 
+pub mod azure;
 pub mod burstgpt;
 pub mod mooncake;
 pub mod sharegpt;
+pub mod vidur;
 
 use std::io;
 
@@ -51,7 +53,7 @@ impl Described for Entry {
 }
 
 /// Every request trace format, alphabetical. `wavetank list formats` prints this table.
-pub const ALL: &[Entry] = &[burstgpt::ENTRY, mooncake::ENTRY, sharegpt::ENTRY];
+pub const ALL: &[Entry] = &[azure::ENTRY, burstgpt::ENTRY, mooncake::ENTRY, sharegpt::ENTRY, vidur::ENTRY];
 
 /// What the requests of a format tell. What a consumer needs beyond it is filled by a rule, or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,4 +163,12 @@ pub trait Writer {
 
     /// Ends the trace; without it the last requests may be missing.
     fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// What a format cannot be written without is not told by a request.
+fn untold(what: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("{what} is not told, and this format cannot do without"),
+    )
 }
