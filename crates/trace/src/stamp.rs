@@ -1,5 +1,5 @@
-//! Dates and times as files write them: `2023-11-16 18:17:03.9799600`, with `T` for the space and an offset from
-//! UTC where there is one.
+//! Dates and times as files write them: `2023-11-16 18:17:03.9799600`, with `T` for the space and an offset
+//! from UTC where there is one.
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
 //! JSON lines: one request, or a few, per line. What the line formats share.
 
+use serde::Deserialize;
 use wavetank_model::{Error, Result};
 
 use super::{Findings, Reader};
@@ -10,6 +11,11 @@ use crate::{Input, Row};
 pub(crate) trait JsonLine {
     /// The requests of one line; an error has no place yet.
     fn parse(&mut self, line: &[u8], rows: &mut Rows) -> Result<()>;
+
+    /// How many tokens an id stands for, where lines say so; known from the first request on.
+    fn tokens_per_id(&self) -> Option<u32> {
+        None
+    }
 
     /// What was met beside requests.
     fn findings(&self) -> Findings {
@@ -37,14 +43,14 @@ impl Rows {
         row
     }
 
+    fn has_more(&self) -> bool {
+        self.taken < self.filled
+    }
+
     /// Hands the next one over.
-    fn take(&mut self, row: &mut Row) -> bool {
-        let has_more = self.taken < self.filled;
-        if has_more {
-            std::mem::swap(row, &mut self.rows[self.taken]);
-            self.taken += 1;
-        }
-        has_more
+    fn take(&mut self, row: &mut Row) {
+        std::mem::swap(row, &mut self.rows[self.taken]);
+        self.taken += 1;
     }
 
     fn clear(&mut self) {
@@ -61,13 +67,38 @@ pub(crate) struct LineReader<F> {
     format: F,
     rows: Rows,
     tokens_per_id: Option<u32>,
+    /// What was wrong with the line read ahead.
+    pending: Option<Error>,
 }
 
 impl<F: JsonLine> LineReader<F> {
     /// Opens the first file.
     pub(crate) fn open(inputs: &[Input], format: F, tokens_per_id: Option<u32>) -> Result<Self> {
-        let lines = Some(inputs[0].lines()?);
-        Ok(Self { inputs: inputs.to_vec(), opened: 1, lines, format, rows: Rows::default(), tokens_per_id })
+        let (lines, rows) = (Some(inputs[0].lines()?), Rows::default());
+        Ok(Self { inputs: inputs.to_vec(), opened: 1, lines, format, rows, tokens_per_id, pending: None })
+    }
+
+    /// Opens the first file and reads ahead to what its first request says of ids.
+    pub(crate) fn primed(inputs: &[Input], format: F) -> Result<Self> {
+        let mut reader = Self::open(inputs, format, None)?;
+        reader.pending = reader.fill().err();
+        Ok(reader)
+    }
+
+    /// Moves to the next line that has requests. Tells whether there is one.
+    fn fill(&mut self) -> Result<bool> {
+        while !self.rows.has_more() {
+            if !self.advance()? {
+                return Ok(false);
+            }
+            let Some(lines) = &self.lines else { return Ok(false) };
+            self.rows.clear();
+            if let Err(error) = self.format.parse(lines.current(), &mut self.rows) {
+                self.rows.clear();
+                return Err(error.at(lines.place()));
+            }
+        }
+        Ok(true)
     }
 
     /// Moves to the next line of any file. Tells whether there is one.
@@ -93,18 +124,14 @@ impl<F: JsonLine> LineReader<F> {
 
 impl<F: JsonLine> Reader for LineReader<F> {
     fn read(&mut self, row: &mut Row) -> Result<bool> {
-        while !self.rows.take(row) {
-            if !self.advance()? {
-                return Ok(false);
-            }
-            let Some(lines) = &self.lines else { return Ok(false) };
-            self.rows.clear();
-            if let Err(error) = self.format.parse(lines.current(), &mut self.rows) {
-                self.rows.clear();
-                return Err(error.at(lines.place()));
-            }
+        if let Some(error) = self.pending.take() {
+            return Err(error);
         }
-        Ok(true)
+        let has_more = self.fill()?;
+        if has_more {
+            self.rows.take(row);
+        }
+        Ok(has_more)
     }
 
     fn place(&self) -> String {
@@ -116,7 +143,7 @@ impl<F: JsonLine> Reader for LineReader<F> {
     }
 
     fn tokens_per_id(&self) -> Option<u32> {
-        self.tokens_per_id
+        self.tokens_per_id.or(self.format.tokens_per_id())
     }
 
     fn findings(&self) -> Findings {
@@ -132,6 +159,14 @@ pub(crate) fn without_line(error: &serde_json::Error) -> String {
         0 => text[..end].to_owned(),
         column => format!("{} at column {column}", &text[..end]),
     }
+}
+
+/// One line as JSON of the given `shape`.
+pub(crate) fn from_json<'l, T: Deserialize<'l>>(line: &'l [u8], shape: &str) -> Result<T> {
+    serde_json::from_slice(line).map_err(|error| match error.is_data() {
+        true => Error::input(without_line(&error)).hint(format!("a request is {shape}")).source(error),
+        false => not_json(line, error),
+    })
 }
 
 /// A line that is no JSON.

@@ -8,7 +8,9 @@ mod token_count;
 
 pub mod azure;
 pub mod burstgpt;
+pub mod lookup_hashes;
 pub mod mooncake;
+pub mod qwen_bailian;
 pub mod sharegpt;
 pub mod vidur;
 
@@ -53,7 +55,15 @@ impl Described for Entry {
 }
 
 /// Every request trace format, alphabetical. `wavetank list formats` prints this table.
-pub const ALL: &[Entry] = &[azure::ENTRY, burstgpt::ENTRY, mooncake::ENTRY, sharegpt::ENTRY, vidur::ENTRY];
+pub const ALL: &[Entry] = &[
+    azure::ENTRY,
+    burstgpt::ENTRY,
+    lookup_hashes::ENTRY,
+    mooncake::ENTRY,
+    qwen_bailian::ENTRY,
+    sharegpt::ENTRY,
+    vidur::ENTRY,
+];
 
 /// What the requests of a format tell. What a consumer needs beyond it is filled by a rule, or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,7 +69,6 @@ impl Writer for Lines<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
     use crate::requests::Source;
     use crate::{Input, Options, Starts};
 
