@@ -58,12 +58,56 @@ impl Rows {
     }
 }
 
-/// Reads the lines of several files.
-pub(crate) struct LineReader<F> {
+/// The lines of several files, one after the other.
+pub(crate) struct Shards {
     inputs: Vec<Input>,
     /// How many of them were opened.
     opened: usize,
+    /// Nothing once they cannot be read on.
     lines: Option<Lines>,
+}
+
+impl Shards {
+    /// Opens the first file.
+    pub(crate) fn open(inputs: &[Input]) -> Result<Self> {
+        Ok(Self { inputs: inputs.to_vec(), opened: 1, lines: Some(inputs[0].lines()?) })
+    }
+
+    /// The next line of any file that is not blank.
+    pub(crate) fn advance(&mut self) -> Result<Option<&[u8]>> {
+        loop {
+            let Some(lines) = &mut self.lines else { return Ok(None) };
+            match lines.advance() {
+                Ok(true) => break,
+                Ok(false) if self.opened < self.inputs.len() => {
+                    self.lines = Some(self.inputs[self.opened].lines()?);
+                    self.opened += 1;
+                }
+                Ok(false) => return Ok(None),
+                // What cannot be read is not read on.
+                Err(error) => {
+                    self.lines = None;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.lines.as_ref().map(Lines::current))
+    }
+
+    /// `file:line` of the line read last.
+    pub(crate) fn place(&self) -> String {
+        self.lines.as_ref().map(Lines::place).unwrap_or_default()
+    }
+
+    /// The number of the line read last.
+    pub(crate) fn number(&self) -> u64 {
+        self.lines.as_ref().map_or(0, Lines::number)
+    }
+}
+
+/// Reads the lines of several files.
+pub(crate) struct LineReader<F> {
+    shards: Shards,
     format: F,
     rows: Rows,
     tokens_per_id: Option<u32>,
@@ -74,8 +118,8 @@ pub(crate) struct LineReader<F> {
 impl<F: JsonLine> LineReader<F> {
     /// Opens the first file.
     pub(crate) fn open(inputs: &[Input], format: F, tokens_per_id: Option<u32>) -> Result<Self> {
-        let (lines, rows) = (Some(inputs[0].lines()?), Rows::default());
-        Ok(Self { inputs: inputs.to_vec(), opened: 1, lines, format, rows, tokens_per_id, pending: None })
+        let (shards, rows) = (Shards::open(inputs)?, Rows::default());
+        Ok(Self { shards, format, rows, tokens_per_id, pending: None })
     }
 
     /// Opens the first file and reads ahead to what its first request says of ids.
@@ -88,37 +132,14 @@ impl<F: JsonLine> LineReader<F> {
     /// Moves to the next line that has requests. Tells whether there is one.
     fn fill(&mut self) -> Result<bool> {
         while !self.rows.has_more() {
-            if !self.advance()? {
-                return Ok(false);
-            }
-            let Some(lines) = &self.lines else { return Ok(false) };
+            let Some(line) = self.shards.advance()? else { return Ok(false) };
             self.rows.clear();
-            if let Err(error) = self.format.parse(lines.current(), &mut self.rows) {
+            if let Err(error) = self.format.parse(line, &mut self.rows) {
                 self.rows.clear();
-                return Err(error.at(lines.place()));
+                return Err(error.at(self.shards.place()));
             }
         }
         Ok(true)
-    }
-
-    /// Moves to the next line of any file. Tells whether there is one.
-    fn advance(&mut self) -> Result<bool> {
-        loop {
-            let Some(lines) = &mut self.lines else { return Ok(false) };
-            match lines.advance() {
-                Ok(true) => return Ok(true),
-                Ok(false) if self.opened < self.inputs.len() => {
-                    self.lines = Some(self.inputs[self.opened].lines()?);
-                    self.opened += 1;
-                }
-                Ok(false) => return Ok(false),
-                // What cannot be read is not read on.
-                Err(error) => {
-                    self.lines = None;
-                    return Err(error);
-                }
-            }
-        }
     }
 }
 
@@ -135,11 +156,11 @@ impl<F: JsonLine> Reader for LineReader<F> {
     }
 
     fn place(&self) -> String {
-        self.lines.as_ref().map(Lines::place).unwrap_or_default()
+        self.shards.place()
     }
 
     fn line(&self) -> u64 {
-        self.lines.as_ref().map_or(0, Lines::number)
+        self.shards.number()
     }
 
     fn tokens_per_id(&self) -> Option<u32> {

@@ -8,6 +8,7 @@ mod token_count;
 
 pub mod azure;
 pub mod burstgpt;
+pub mod dynamo;
 pub mod lookup_hashes;
 pub mod mooncake;
 pub mod qwen_bailian;
@@ -58,6 +59,7 @@ impl Described for Entry {
 pub const ALL: &[Entry] = &[
     azure::ENTRY,
     burstgpt::ENTRY,
+    dynamo::ENTRY,
     lookup_hashes::ENTRY,
     mooncake::ENTRY,
     qwen_bailian::ENTRY,
