@@ -11,6 +11,7 @@ pub mod burstgpt;
 pub mod dynamo;
 pub mod lookup_hashes;
 pub mod mooncake;
+pub mod otel;
 pub mod qwen_bailian;
 pub mod sharegpt;
 pub mod vidur;
@@ -62,6 +63,7 @@ pub const ALL: &[Entry] = &[
     dynamo::ENTRY,
     lookup_hashes::ENTRY,
     mooncake::ENTRY,
+    otel::ENTRY,
     qwen_bailian::ENTRY,
     sharegpt::ENTRY,
     vidur::ENTRY,
