@@ -1,5 +1,5 @@
-//! The items of one JSON array, or of all arrays of one name, one at a time: a file of any length, and one item
-//! in memory.
+//! The items of one JSON array, or of all arrays of one name, one at a time: a file of any length, and one
+//! item in memory.
 
 use std::io::BufRead;
 
@@ -19,8 +19,8 @@ pub(crate) struct Items {
     /// Brackets and braces that are open around the array.
     depth: u32,
     state: State,
-    /// Of the byte to be read next.
-    line: u64,
+    /// The line of the byte to be read next.
+    reached: u64,
     item: Vec<u8>,
     /// Where the item begins, and its number from 1.
     item_line: u64,
@@ -47,7 +47,7 @@ impl Items {
             key: None,
             depth: 0,
             state: State::Outside,
-            line: 1,
+            reached: 1,
             item: Vec::new(),
             item_line: 1,
             number: 0,
@@ -147,7 +147,7 @@ impl Items {
     fn string_is(&mut self, key: &str) -> Result<bool> {
         let (mut is_escaped, mut matched, mut is_key) = (false, 0, true);
         loop {
-            let buffer = self.bytes.fill_buf().map_err(|error| broken(&self.name, self.line, error))?;
+            let buffer = self.bytes.fill_buf().map_err(|error| broken(&self.name, self.reached, error))?;
             if buffer.is_empty() {
                 return Err(self.cut());
             }
@@ -163,7 +163,7 @@ impl Items {
                         is_escaped = byte == b'\\' && !is_escaped;
                         is_key &= key.as_bytes().get(matched) == Some(&byte);
                         matched += 1;
-                        self.line += u64::from(byte == b'\n');
+                        self.reached += u64::from(byte == b'\n');
                     }
                 }
             }
@@ -193,12 +193,12 @@ impl Items {
     /// The next byte that is no white space.
     fn next_byte(&mut self) -> Result<Option<u8>> {
         loop {
-            let buffer = self.bytes.fill_buf().map_err(|error| broken(&self.name, self.line, error))?;
+            let buffer = self.bytes.fill_buf().map_err(|error| broken(&self.name, self.reached, error))?;
             if buffer.is_empty() {
                 return Ok(None);
             }
             let blank = buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-            self.line += buffer[..blank].iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.reached += buffer[..blank].iter().filter(|byte| **byte == b'\n').count() as u64;
             let (found, length) = (buffer.get(blank).copied(), (blank + 1).min(buffer.len()));
             self.bytes.consume(length);
             if found.is_some() {
@@ -211,19 +211,19 @@ impl Items {
     fn take(&mut self, first: u8) -> Result<bool> {
         self.item.clear();
         self.item.push(first);
-        self.item_line = self.line;
+        self.item_line = self.reached;
         self.number += 1;
         self.is_first = false;
         let mut scan = Scan::default();
         scan.step(first);
         loop {
-            let buffer = self.bytes.fill_buf().map_err(|error| broken(&self.name, self.line, error))?;
+            let buffer = self.bytes.fill_buf().map_err(|error| broken(&self.name, self.reached, error))?;
             if buffer.is_empty() {
                 return Err(self.cut());
             }
             let length = buffer.iter().position(|byte| scan.step(*byte));
             let taken = &buffer[..length.unwrap_or(buffer.len())];
-            self.line += taken.iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.reached += taken.iter().filter(|byte| **byte == b'\n').count() as u64;
             self.item.extend_from_slice(taken);
             let consumed = taken.len();
             self.bytes.consume(consumed);
@@ -247,7 +247,7 @@ impl Items {
     }
 
     fn wrong(&self, message: String) -> Error {
-        Error::input(message).at(format!("{}:{}", self.name, self.line)).hint(match self.key {
+        Error::input(message).at(format!("{}:{}", self.name, self.reached)).hint(match self.key {
             None => format!("it is one JSON array of {}", self.of),
             Some(key) => format!("it is JSON with arrays called \"{key}\""),
         })
@@ -255,7 +255,7 @@ impl Items {
 
     fn cut(&self) -> Error {
         Error::input("not valid JSON: it ends within the array")
-            .at(format!("{}:{}", self.name, self.line))
+            .at(format!("{}:{}", self.name, self.reached))
             .hint("the file is truncated")
     }
 }
@@ -335,7 +335,8 @@ mod tests {
     /// Broken by: a value that is taken for a key, or an array within an item for one of its own.
     #[test]
     fn arrays_of_a_name_are_found_wherever_they_are() {
-        let text = "{\"a\":\"spans\",\"spans\":5,\"b\":[{\"spans\" :\n[1,{\"spans\":[2]}]},\n{\"spans\":[]}]}\n\
+        let text = "{\"a\":\"spans\",\"spans\":5,\"b\":[{\"spans\" :\n[1,{\"spans\":[2]}]},\n\
+                    {\"spans\":[]}]}\n\
                     {\"x\":\"\\\"spans\",\"spans\":[3]}";
         let found = spans(text).unwrap();
         let expected = [(2, "1"), (2, "{\"spans\":[2]}"), (4, "3")];

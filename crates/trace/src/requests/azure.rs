@@ -1,5 +1,5 @@
-//! Azure LLM inference traces, CSV: when each request came and its lengths in tokens (Azure Public Dataset 2023,
-//! from Splitwise, ISCA'24; the week of 2024, from DynamoLLM, HPCA'25, whose times say their offset).
+//! Azure LLM inference traces, CSV: when each request came and its lengths in tokens (Azure Public Dataset
+//! 2023, from Splitwise, ISCA'24; the week of 2024, from DynamoLLM, HPCA'25, whose times say their offset).
 
 use std::io::{self, Write};
 

@@ -1,6 +1,6 @@
 //! Dynamo's request trace `dynamo.request.trace.v1`, JSON lines, each an event or `{timestamp, event}`
-//! (spec/replay.md 2.3). Requests without an agent's context come one by one; with it they are a graph: what an
-//! agent asks next waits for what it asked before, its helpers for it, and it for its helpers.
+//! (spec/replay.md 2.3). Requests without an agent's context come one by one; with it they are a graph: what
+//! an agent asks next waits for what it asked before, those it started for it, and it for those.
 
 mod event;
 mod graph;
@@ -19,7 +19,7 @@ use graph::Graph;
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
     name: "dynamo",
-    about: "JSON lines of dynamo.request.trace.v1: request_end with replay hashes, tool events; agents as a graph",
+    about: "JSON lines of dynamo.request.trace.v1: request_end with replay hashes, tools; agents as a graph",
     provides: Provides {
         starts: true,
         sessions: true,

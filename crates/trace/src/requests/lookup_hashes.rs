@@ -1,5 +1,5 @@
-//! LMCache's log of looked-up hashes, JSON lines (`--lookup-hash-log-dir`; spec/storage-trace.md 6): the hashes of
-//! a prompt's whole chunks as the server was asked for them. What was generated is not told.
+//! LMCache's log of looked-up hashes, JSON lines (`--lookup-hash-log-dir`; spec/storage-trace.md 6): the
+//! hashes of a prompt's whole chunks as the server was asked for them. What was generated is not told.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

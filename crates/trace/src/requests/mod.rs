@@ -39,10 +39,13 @@ pub struct Entry {
     /// Whether a file that begins so is of this format.
     pub recognises: fn(&Head) -> bool,
     /// Reads the files of a trace, at least one, one after the other.
-    pub read: fn(&[Input], &ReadOptions) -> Result<Box<dyn Reader>>,
+    pub read: Open,
     /// Begins a trace whose ids stand for so many tokens, where it can be written.
     pub write: Option<Begin>,
 }
+
+/// Opens the files of a trace.
+pub type Open = fn(&[Input], &ReadOptions) -> Result<Box<dyn Reader>>;
 
 /// Begins a trace.
 pub type Begin = for<'w> fn(Output<'w>, &WriteOptions) -> io::Result<Box<dyn Writer + 'w>>;

@@ -1,6 +1,7 @@
 //! OpenTelemetry spans of model calls, JSON: `{"spans": […]}` as inference-perf writes them, and OTLP's
-//! `resourceSpans`, one document or one per line (semantic conventions for generative AI). Texts become block ids
-//! cut or padded to the usage that was recorded; sessions, links and what prompts hold say who waited for whom.
+//! `resourceSpans`, one document or one per line (semantic conventions for generative AI). Texts become block
+//! ids, cut or filled up to the usage that was recorded; sessions, links and what prompts hold say who waited
+//! for whom.
 
 mod order;
 mod prompt;

@@ -92,7 +92,7 @@ fn covered(tools: &[(Moment, Moment)], from: Moment, to: Moment) -> Nanos {
     spans.sort_unstable();
     let (mut covered, mut reached) = (Nanos::ZERO, from);
     for (start, end) in spans {
-        covered = covered + end.since(start.max(reached)).unwrap_or(Nanos::ZERO);
+        covered += end.since(start.max(reached)).unwrap_or(Nanos::ZERO);
         reached = reached.max(end);
     }
     covered

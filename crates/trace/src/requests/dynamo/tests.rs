@@ -66,10 +66,10 @@ fn requests_without_context_come_in_the_order_of_the_file() {
     assert_eq!(reader.findings().notes, ["1 event skipped: payloads and starts of tools"]);
 }
 
-/// Broken by: tools counted twice where they overlap; a pause that holds the tools' work; a helper that does
-/// not wait for who started it, or is not waited for.
+/// Broken by: tools counted twice where they overlap; a pause that holds the tools' work; a session that
+/// does not wait for who started it, or is not waited for.
 #[test]
-fn agents_wait_for_tools_and_helpers() {
+fn agents_wait_for_tools_and_for_those_they_started() {
     let text = [
         request("p1", "root", "", (1000, 1100)),
         request("c2", "child", "root", (1400, 1900)),
@@ -101,7 +101,8 @@ fn agents_wait_for_tools_and_helpers() {
 fn a_harness_may_say_who_started_whom() {
     let launch = |source: &str| {
         format!(
-            ",\"claude\":{{\"source_request_id\":\"{source}\",\"consumer_request_id\":\"p3\",\"child_session_id\":\"child\",\"execution_mode\":\"x\"}}"
+            ",\"claude\":{{\"source_request_id\":\"{source}\",\"consumer_request_id\":\"p3\",\
+             \"child_session_id\":\"child\",\"execution_mode\":\"x\"}}"
         )
     };
     let requests = [

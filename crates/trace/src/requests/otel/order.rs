@@ -1,5 +1,5 @@
-//! Who waited for whom. Within a session a call comes after those that had ended when it began; calls that only
-//! share a trace are connected where one holds the texts of another; and spans may name others.
+//! Who waited for whom. Within a session a call comes after those that had ended when it began; calls that
+//! only share a trace are connected where one holds the texts of another; and spans may name others.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -40,7 +40,7 @@ fn waits(rows: &[Row]) -> Vec<(&str, String, Option<u64>)> {
     rows.iter().map(|row| (row.request.as_deref().unwrap(), row.wait_for.join(" "), pause(row))).collect()
 }
 
-/// Broken by: a session whose calls wait for all before them, or for none; a pause that is not from the last end.
+/// Broken by: a session whose calls wait for all before them, or for none; a pause not from the last end.
 #[test]
 fn a_session_is_a_graph_of_what_had_ended() {
     let said = format!(
@@ -74,7 +74,8 @@ fn a_session_is_a_graph_of_what_had_ended() {
 fn calls_of_a_trace_are_connected_by_their_texts() {
     let output = |text: &str| {
         format!(
-            ",\"gen_ai.output.messages\":[{{\"role\":\"assistant\",\"parts\":[{{\"type\":\"text\",\"content\":\"{text}\"}}]}}]"
+            ",\"gen_ai.output.messages\":[{{\"role\":\"assistant\",\
+             \"parts\":[{{\"type\":\"text\",\"content\":\"{text}\"}}]}}]"
         )
     };
     let spans = [
@@ -132,7 +133,9 @@ fn otlp_is_read_too() {
     let attribute = |key: &str, kind: &str, value: &str| {
         format!("{{\"key\":\"{key}\",\"value\":{{\"{kind}\":{value}}}}}")
     };
-    let part = "{\"kvlistValue\":{\"values\":[{\"key\":\"role\",\"value\":{\"stringValue\":\"user\"}},{\"key\":\"content\",\"value\":{\"stringValue\":\"hi\"}}]}}";
+    let members =
+        [attribute("role", "stringValue", "\"user\""), attribute("content", "stringValue", "\"hi\"")];
+    let part = format!("{{\"kvlistValue\":{{\"values\":[{}]}}}}", members.join(","));
     let attributes = [
         attribute("gen_ai.operation.name", "stringValue", "\"chat\""),
         attribute("gen_ai.usage.input_tokens", "intValue", "\"20\""),
@@ -142,8 +145,8 @@ fn otlp_is_read_too() {
     ];
     let span = |id: &str, start: u64, more: &str| {
         format!(
-            "{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"scope\":{{}},\"spans\":[{{\"traceId\":\"t\",\"spanId\":\"{id}\",\
-             \"startTimeUnixNano\":\"{start}\",\"endTimeUnixNano\":{},\"attributes\":[{}]{more}}}]}}]}}]}}\n",
+            "{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"scope\":{{}},\"spans\":[{{\"traceId\":\"t\",\
+             \"spanId\":\"{id}\",\"startTimeUnixNano\":\"{start}\",\"endTimeUnixNano\":{},\"attributes\":[{}]{more}}}]}}]}}]}}\n",
             start + 1_000_000,
             attributes.join(",")
         )
@@ -202,7 +205,10 @@ fn mistakes_have_their_line() {
             change("\"gen_ai.input", "\"gen_ai.usage.input_tokens\":4000000000,\"gen_ai.input"),
             "<memory>:3: \"gen_ai.usage.input_tokens\" is more",
         ),
-        (file(&[good.clone()]).replace("spans", "span"), "<memory>:2: there is no array \"spans\""),
+        (
+            file(std::slice::from_ref(&good)).replace("spans", "span"),
+            "<memory>:2: there is no array \"spans\"",
+        ),
     ] {
         let error = read(&text).err().unwrap_or_else(|| panic!("{text}")).to_string();
         assert!(error.starts_with(expected) && error.contains("\nhint: "), "{expected}: {error}");
