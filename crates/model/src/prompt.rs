@@ -5,37 +5,11 @@
 //! covers the block's last token, so one hash chained over the ids and the position of the block are the
 //! block's identity, whatever the two block sizes are. Neighbouring blocks under one id differ in position
 //! only: their keys share a group, so that a cache finds up to eight blocks with one look.
+//!
+//! What a session says after its first prompt may be its own: its position is all there is to know of it,
+//! and what a turn generates is found by the next one, which holds it.
 
-/// The identity of a full block: equal keys mean equal tokens from the start of the prompt to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BlockKey {
-    /// A mixed hash, shared by blocks that agree in all but their position among eight.
-    pub group: u64,
-    /// The position, below [`BlockKey::PER_GROUP`].
-    pub slot: u32,
-}
-
-impl BlockKey {
-    /// How many blocks a group can hold.
-    pub const PER_GROUP: u32 = 8;
-
-    /// A bit that no other bit of a hash depends on: set for content that only one request can have.
-    const PRIVATE: u64 = 1 << 40;
-
-    fn at(parent: u64, block: u32) -> Self {
-        let group = mix(parent, u64::from(block / Self::PER_GROUP)) & !Self::PRIVATE;
-        Self { group, slot: block % Self::PER_GROUP }
-    }
-
-    fn private(self) -> Self {
-        Self { group: self.group | Self::PRIVATE, ..self }
-    }
-
-    /// Whether `group` holds content that no other request can ask for.
-    pub fn is_private(group: u64) -> bool {
-        group & Self::PRIVATE != 0
-    }
-}
+use crate::block_key::{BlockKey, mix};
 
 /// The prefix identities of one prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +17,17 @@ pub struct Prompt {
     chain: Box<[u64]>,
     tokens: u32,
     tokens_per_id: u32,
+    /// What follows the tokens that ids name; empty where ids name all of them and output is private.
+    tails: Box<[Tail]>,
+}
+
+/// Content that only one session can have, up to the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tail {
+    /// The first token of it.
+    from: u32,
+    /// What its keys are made of, and all before it.
+    parent: u64,
 }
 
 impl Prompt {
@@ -60,7 +45,33 @@ impl Prompt {
             chain.push(parent);
         }
         assert_eq!(chain.len(), covering, "{tokens} tokens need {covering} ids of {tokens_per_id}");
-        Self { chain: chain.into_boxed_slice(), tokens, tokens_per_id }
+        Self { chain: chain.into_boxed_slice(), tokens, tokens_per_id, tails: Box::default() }
+    }
+
+    /// The same, but what comes after its tokens, generated or said, is what only the holder of `seed` has.
+    #[must_use]
+    pub fn continued(self, seed: u64) -> Self {
+        let before = self.tails.last().map_or(self.whole(), |tail| tail.parent);
+        let tail = Tail { from: self.tokens, parent: mix(before ^ OUTPUT, seed) };
+        let shorter = self.tails.iter().copied().filter(|tail| tail.from < self.tokens);
+        Self { tails: shorter.chain([tail]).collect(), ..self }
+    }
+
+    /// Whether what follows it is its session's own.
+    pub fn is_continued(&self) -> bool {
+        !self.tails.is_empty()
+    }
+
+    /// The same with more tokens; it is continued, so that it is known what they are.
+    #[must_use]
+    pub fn lengthened(self, tokens: u32) -> Self {
+        assert!(self.is_continued() && tokens >= self.tokens);
+        Self { tokens, ..self }
+    }
+
+    /// Tokens that ids name.
+    fn named_tokens(&self) -> u32 {
+        self.tails.first().map_or(self.tokens, |tail| tail.from)
     }
 
     /// A prompt that shares nothing with any prompt of another `seed`.
@@ -70,10 +81,12 @@ impl Prompt {
 
     /// Whether it begins with all of `earlier`, as far as whole ids tell.
     pub fn extends(&self, earlier: &Self) -> bool {
-        let whole = (earlier.tokens / earlier.tokens_per_id).max(1) as usize;
+        let whole = (earlier.named_tokens() / earlier.tokens_per_id).max(1) as usize;
+        let spoken = earlier.tails.partition_point(|tail| tail.from < earlier.tokens);
         self.tokens_per_id == earlier.tokens_per_id
             && self.tokens > earlier.tokens
             && self.chain.get(..whole) == earlier.chain.get(..whole)
+            && self.tails.starts_with(&earlier.tails[..spoken])
     }
 
     /// Length in tokens.
@@ -96,16 +109,17 @@ impl Prompt {
         let end = first * block_size;
         let id = end / self.tokens_per_id;
         let id_end = (id + 1).saturating_mul(self.tokens_per_id);
-        BlockKeys { prompt: self, block_size, block: first, end, id: id as usize, id_end, last: None }
+        let (id, named, prompt) = (id as usize, self.named_tokens(), self);
+        BlockKeys { prompt, block_size, block: first, end, named, id, id_end, last: None }
     }
 
-    /// The identity of the whole prompt, the parent of what a request generates after it.
+    /// The identity of all that ids name.
     pub fn whole(&self) -> u64 {
         self.chain[self.chain.len() - 1]
     }
 
     /// The keys of all full blocks of a request with `tokens` known tokens, from block `first` on: the
-    /// prompt's, then those that hold output of the request `owner`.
+    /// prompt's, then those that hold output of the request `owner`: its own alone, unless it is continued.
     pub fn content_keys(
         &self,
         owner: u64,
@@ -115,13 +129,22 @@ impl Prompt {
     ) -> impl Iterator<Item = BlockKey> + Clone + '_ {
         let prompt_blocks = self.full_blocks(block_size);
         let output = first.max(prompt_blocks)..tokens / block_size;
-        let private = output.map(move |block| self.output_key(owner, block));
-        self.keys_from(first.min(prompt_blocks), block_size).chain(private)
+        let generated = output.map(move |block| self.output_key(owner, block, block_size));
+        self.keys_from(first.min(prompt_blocks), block_size).chain(generated)
     }
 
-    /// The key of block `block` when it holds output of request `owner`: private content.
-    fn output_key(&self, owner: u64, block: u32) -> BlockKey {
-        BlockKey::at(mix(self.whole() ^ OUTPUT, owner), block).private()
+    /// The key of block `block` when it holds output of request `owner`.
+    fn output_key(&self, owner: u64, block: u32, block_size: u32) -> BlockKey {
+        match self.tails.is_empty() {
+            true => BlockKey::at(mix(self.whole() ^ OUTPUT, owner), block).private(),
+            false => self.tail_key(block, (block + 1) * block_size),
+        }
+    }
+
+    /// The key of block `block`, which ends at token `end`, beyond what ids name.
+    fn tail_key(&self, block: u32, end: u32) -> BlockKey {
+        let tail = self.tails.iter().rev().find(|tail| tail.from < end);
+        BlockKey::at(tail.expect("ids name no more").parent, block)
     }
 }
 
@@ -132,9 +155,23 @@ pub struct BlockKeys<'a> {
     block_size: u32,
     block: u32,
     end: u32,
+    /// Where the tokens end that ids name.
+    named: u32,
     id: usize,
     id_end: u32,
     last: Option<BlockKey>,
+}
+
+impl BlockKeys<'_> {
+    /// The next key beyond what ids name.
+    #[cold]
+    fn next_of_tail(&mut self) -> Option<BlockKey> {
+        let (block, end) = (self.block, self.end + self.block_size);
+        (end <= self.prompt.tokens).then(|| {
+            (self.end, self.block) = (end, block + 1);
+            self.prompt.tail_key(block, end)
+        })
+    }
 }
 
 impl Iterator for BlockKeys<'_> {
@@ -142,8 +179,8 @@ impl Iterator for BlockKeys<'_> {
 
     fn next(&mut self) -> Option<BlockKey> {
         let end = self.end + self.block_size;
-        if end > self.prompt.tokens {
-            return None;
+        if end > self.named {
+            return self.next_of_tail();
         }
         let neighbour = self.last.filter(|last| last.slot + 1 < BlockKey::PER_GROUP && end <= self.id_end);
         while self.id_end < end {
@@ -161,12 +198,6 @@ impl Iterator for BlockKeys<'_> {
 
 const ROOT: u64 = 0x9e37_79b9_7f4a_7c15;
 const OUTPUT: u64 = 0xd6e8_feb8_6659_fd93;
-
-/// Multiply-and-fold of two words (the core of wyhash, Wang Yi 2019): 64 well mixed bits.
-fn mix(left: u64, right: u64) -> u64 {
-    let product = u128::from(left ^ 0xa076_1d64_78bd_642f) * u128::from(right ^ 0xe703_7ed1_a0b4_28db);
-    (product as u64) ^ ((product >> 64) as u64)
-}
 
 #[cfg(test)]
 mod tests {
@@ -225,5 +256,59 @@ mod tests {
         let (a, b) = (keys(&[1, 2, 3, 4], 16, 4, 8), keys(&[1, 2, 3, 9], 16, 4, 8));
         assert_eq!(a[0], b[0]);
         assert_ne!(a[1], b[1]);
+    }
+
+    const SIZES: [u32; 6] = [1, 3, 4, 16, 24, 64];
+
+    /// Broken by: output keyed by the request that generated it, or by an id that begins before the output.
+    #[test]
+    fn the_next_turn_begins_with_what_was_generated() {
+        for tokens in [1, 15, 16, 100, 128] {
+            let first = Prompt::from_ids([7, 8, 9], tokens, 50).continued(1);
+            let second = first.clone().lengthened(tokens + 37 + 5);
+            let third = second.clone().lengthened(second.tokens() + 200);
+            assert!(second.extends(&first) && third.extends(&second) && !second.extends(&third));
+            for size in SIZES {
+                for (before, output, after) in [(&first, 37, &second), (&second, 170, &third)] {
+                    let known = before.tokens() + output;
+                    let kept: Vec<_> = before.content_keys(5, known, 0, size).collect();
+                    assert_eq!(kept.len() as u32, known / size);
+                    assert!(kept.iter().all(|key| !BlockKey::is_private(key.group)));
+                    assert!(after.keys_from(0, size).take(kept.len()).eq(kept), "{tokens} by {size}");
+                }
+            }
+        }
+    }
+
+    /// Broken by: a tail that other sessions share, or that hides what ids name.
+    #[test]
+    fn what_was_generated_is_the_sessions_own() {
+        let of = |seed, tokens| Prompt::from_ids([7, 8, 9], 100, 50).continued(seed).lengthened(tokens);
+        let (one, other) = (of(1, 190), of(2, 190));
+        assert!(one.extends(&of(1, 150)) && !one.extends(&of(2, 150)));
+        let plain = Prompt::from_ids([7, 8, 9], 100, 50);
+        for size in SIZES {
+            let keys = |prompt: &Prompt| prompt.keys_from(0, size).collect::<Vec<_>>();
+            let (one, other) = (keys(&one), keys(&other));
+            let shared = (100 / size) as usize;
+            assert_eq!(one[..shared], keys(&plain));
+            assert_eq!(one[..shared], other[..shared]);
+            assert!(one[shared..].iter().zip(&other[shared..]).all(|(one, other)| one != other));
+        }
+    }
+
+    /// Broken by: what was generated before a turn was given up being found where something else was said.
+    #[test]
+    fn an_answer_that_was_not_given_is_not_found() {
+        let first = Prompt::from_ids([7], 10, 16).continued(1);
+        let second = first.clone().lengthened(30);
+        let instead = second.clone().continued(2).lengthened(60);
+        let generated: Vec<_> = second.content_keys(0, 60, 0, 4).collect();
+        let said: Vec<_> = instead.keys_from(0, 4).collect();
+        assert_eq!(said[..7], generated[..7]);
+        assert!(said[7..].iter().zip(&generated[7..]).all(|(said, generated)| said != generated));
+        let at_once = first.clone().continued(2).lengthened(60);
+        assert_eq!(at_once.keys_from(2, 4).next().map(|key| key == generated[2]), Some(false));
+        assert!(instead.extends(&second) && at_once.extends(&first) && !at_once.extends(&second));
     }
 }

@@ -1,6 +1,8 @@
 //! Requests, sessions, and the seam through which a workload reaches a simulation.
 
-use crate::{Nanos, Prompt, Result, SessionId};
+use std::sync::Arc;
+
+use crate::{Dependencies, Nanos, Prompt, Result, SessionId};
 
 /// One turn of a session, as the trace or the generator describes it.
 #[derive(Clone, Debug)]
@@ -53,15 +55,24 @@ pub struct Opening {
 /// The implementation guarantees that openings come in order of `at` (ties in session order) when the
 /// schedule is followed, and in session order when it is not; and that a session's ids are its position.
 pub trait Workload {
-    /// The next session, `None` after the last.
+    /// The next session that waits for no other, `None` after the last.
     fn open(&mut self) -> Result<Option<Opening>>;
 
-    /// Turn `turn` (1 or later) of a session that was opened.
+    /// Turn `turn` (1 or later) of a session that was opened, or the first turn (0) of one that waits for
+    /// others. Turns are asked for in their order, each after the end of what it follows.
     fn follow_up(&mut self, session: SessionId, turn: u32) -> Result<Request>;
 
-    /// Whether any session has more than one turn, so that completions cause arrivals.
+    /// Whether any session has more than one turn or waits for another, so that completions cause arrivals.
     fn has_follow_ups(&self) -> bool;
 
-    /// How many requests there are in all.
+    /// How many requests there are in all, of whatever session.
     fn requests(&self) -> u64;
+
+    /// Which sessions wait for which others; nothing where none does.
+    fn dependencies(&self) -> Option<Arc<Dependencies>> {
+        None
+    }
+
+    /// Takes note that a turn was given up: what follows it holds its prompt, but no answer to it.
+    fn rejected(&mut self, _session: SessionId, _turn: u32) {}
 }

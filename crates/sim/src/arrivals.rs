@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use wavetank_model::{Nanos, Opening, Request, Result, SessionId, Workload};
+use wavetank_model::{Dependencies, Nanos, Opening, Request, Result, SessionId, Workload};
 
 use crate::{ConcurrencyUnit, Load};
 
@@ -27,6 +28,7 @@ pub(crate) struct Arrivals<'w> {
     load: Load,
     opening: Option<Opening>,
     follow_ups: BinaryHeap<Reverse<Ready>>,
+    waits: Option<Waits>,
     in_flight: u32,
     sessions: u32,
     /// When the last session ended: the place it left is free since then.
@@ -36,8 +38,9 @@ pub(crate) struct Arrivals<'w> {
 impl<'w> Arrivals<'w> {
     pub(crate) fn of(workload: &'w mut dyn Workload, load: Load) -> Result<Self> {
         let opening = workload.open()?;
+        let waits = workload.dependencies().map(Waits::of);
         let (follow_ups, free_since) = (BinaryHeap::new(), Nanos::ZERO);
-        Ok(Self { workload, load, opening, follow_ups, in_flight: 0, sessions: 0, free_since })
+        Ok(Self { workload, load, opening, follow_ups, waits, in_flight: 0, sessions: 0, free_since })
     }
 
     /// Whether a request that ends can cause another to arrive.
@@ -53,20 +56,28 @@ impl<'w> Arrivals<'w> {
     /// The next request that is ready at `now`.
     pub(crate) fn pop(&mut self, now: Nanos) -> Result<Option<Arrival>> {
         let Some(ready) = self.next_ready().filter(|ready| ready.at <= now) else { return Ok(None) };
+        self.sessions += u32::from(ready.turn == 0);
         let request = match self.opening.take_if(|opening| opening.request.session == ready.session) {
             Some(opening) => {
-                self.sessions += 1;
                 self.opening = self.workload.open()?;
                 opening.request
             }
             None => {
-                self.follow_ups.pop();
+                match &mut self.waits {
+                    Some(waits) if ready.turn == 0 => waits.released.pop(),
+                    _ => self.follow_ups.pop(),
+                };
                 self.workload.follow_up(ready.session, ready.turn)?
             }
         };
         self.in_flight += 1;
         let at = if self.load == Load::Schedule { ready.at } else { now };
         Ok(Some(Arrival { at, request }))
+    }
+
+    /// A turn is given up; [`Self::ended`] is told besides.
+    pub(crate) fn rejected(&mut self, session: SessionId, turn: u32) {
+        self.workload.rejected(session, turn);
     }
 
     /// A turn ended at `now`; `think` leads to the next one.
@@ -77,29 +88,34 @@ impl<'w> Arrivals<'w> {
             None => {
                 self.sessions -= 1;
                 self.free_since = now;
+                if let Some(waits) = &mut self.waits {
+                    waits.ended(session, now);
+                }
             }
         }
     }
 
     fn next_ready(&self) -> Option<Ready> {
         let follow_up = self.follow_ups.peek().map(|&Reverse(ready)| ready);
-        match self.load {
-            Load::Closed { concurrency, unit: ConcurrencyUnit::Requests }
-                if self.in_flight >= concurrency =>
-            {
-                None
+        let (has_room, has_place) = match self.load {
+            Load::Schedule => (true, true),
+            Load::Closed { concurrency, unit: ConcurrencyUnit::Requests } => {
+                (self.in_flight < concurrency, true)
             }
-            _ => [self.next_opening(), follow_up].into_iter().flatten().min(),
-        }
+            Load::Closed { concurrency, unit: ConcurrencyUnit::Sessions } => {
+                (true, self.sessions < concurrency)
+            }
+        };
+        let released = self.waits.as_ref().and_then(|waits| waits.released.peek());
+        let sessions = [self.next_opening(), released.map(|&Reverse(ready)| ready)];
+        let sessions = sessions.into_iter().flatten().filter(|_| has_place);
+        sessions.chain(follow_up).min().filter(|_| has_room)
     }
 
     fn next_opening(&self) -> Option<Ready> {
         let Opening { at, request } = self.opening.as_ref()?;
         let at = match self.load {
             Load::Schedule => *at,
-            Load::Closed { concurrency, unit: ConcurrencyUnit::Sessions } if self.sessions >= concurrency => {
-                return None;
-            }
             Load::Closed { unit: ConcurrencyUnit::Sessions, .. } => self.free_since,
             Load::Closed { unit: ConcurrencyUnit::Requests, .. } => Nanos::ZERO,
         };
@@ -107,9 +123,35 @@ impl<'w> Arrivals<'w> {
     }
 }
 
+/// Sessions that start when others have ended.
+struct Waits {
+    graph: Arc<Dependencies>,
+    /// For how many each one still waits.
+    left: Vec<u32>,
+    /// Those that wait for nobody any more, and when they are ready.
+    released: BinaryHeap<Reverse<Ready>>,
+}
+
+impl Waits {
+    fn of(graph: Arc<Dependencies>) -> Self {
+        Self { left: graph.requirements().to_vec(), graph, released: BinaryHeap::new() }
+    }
+
+    fn ended(&mut self, session: SessionId, now: Nanos) {
+        for &waiting in self.graph.waiting_for(session) {
+            let left = &mut self.left[waiting.index()];
+            *left -= 1;
+            if *left == 0 {
+                let at = now + self.graph.pause(waiting);
+                self.released.push(Reverse(Ready { at, session: waiting, turn: 0 }));
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use wavetank_model::{Priority, Prompt};
+    use wavetank_model::{Priority, Prompt, Wait};
 
     use super::*;
 
@@ -204,5 +246,90 @@ mod tests {
         assert_eq!(pop(&mut arrivals, 31), Some((31, 0, 1)), "waiting counts from the dispatch");
         arrivals.ended(SessionId(0), 1, None, Nanos(40));
         assert_eq!(pop(&mut arrivals, 40), Some((40, 1, 0)));
+    }
+
+    /// 0 starts, 1 and 2 wait for it, 3 waits for both; 4 starts too. Pauses of 5.
+    struct Diamond {
+        opened: usize,
+        rejected: Vec<(u32, u32)>,
+    }
+
+    impl Workload for Diamond {
+        fn open(&mut self) -> Result<Option<Opening>> {
+            let Some(&session) = [0, 4].get(self.opened) else { return Ok(None) };
+            self.opened += 1;
+            let request = Request { think: None, ..request(session, 0) };
+            Ok(Some(Opening { at: Nanos(u64::from(session)), request }))
+        }
+        fn follow_up(&mut self, session: SessionId, turn: u32) -> Result<Request> {
+            Ok(Request { think: None, ..request(session.0, turn) })
+        }
+        fn has_follow_ups(&self) -> bool {
+            true
+        }
+        fn requests(&self) -> u64 {
+            5
+        }
+        fn dependencies(&self) -> Option<Arc<Dependencies>> {
+            let pairs = [(1, 0), (2, 0), (3, 1), (3, 2)].map(|pair| (SessionId(pair.0), SessionId(pair.1)));
+            let waits = pairs.map(|(session, after)| Wait { session, after });
+            Some(Arc::new(Dependencies::of(vec![Nanos(5); 5], &waits).unwrap()))
+        }
+        fn rejected(&mut self, session: SessionId, turn: u32) {
+            self.rejected.push((session.0, turn));
+        }
+    }
+
+    fn diamond() -> Diamond {
+        Diamond { opened: 0, rejected: Vec::new() }
+    }
+
+    fn end(arrivals: &mut Arrivals<'_>, session: u32, now: u64) {
+        arrivals.ended(SessionId(session), 0, None, Nanos(now));
+    }
+
+    /// Broken by: a session released by the first of those it waits for, or ready without its pause.
+    #[test]
+    fn a_session_starts_after_the_last_of_those_it_waits_for() {
+        let mut workload = diamond();
+        let mut arrivals = Arrivals::of(&mut workload, Load::Schedule).unwrap();
+        assert_eq!(pop(&mut arrivals, 4), Some((0, 0, 0)));
+        assert_eq!(pop(&mut arrivals, 4), Some((4, 4, 0)));
+        assert_eq!(arrivals.next_at(Nanos(4)), None);
+        end(&mut arrivals, 0, 10);
+        assert_eq!(arrivals.next_at(Nanos(10)), Some(Nanos(15)));
+        assert_eq!(pop(&mut arrivals, 14), None);
+        assert_eq!([pop(&mut arrivals, 15), pop(&mut arrivals, 15)], [Some((15, 1, 0)), Some((15, 2, 0))]);
+        end(&mut arrivals, 2, 20);
+        assert_eq!(arrivals.next_at(Nanos(20)), None, "it waits for the other one too");
+        arrivals.rejected(SessionId(1), 0);
+        end(&mut arrivals, 1, 30);
+        assert_eq!(pop(&mut arrivals, 35), Some((35, 3, 0)), "what is given up has ended too");
+        end(&mut arrivals, 3, 40);
+        end(&mut arrivals, 4, 41);
+        assert_eq!(arrivals.next_at(Nanos(41)), None);
+        assert_eq!(workload.rejected, [(1, 0)]);
+    }
+
+    /// Broken by: a session that was released taking a place that there is not.
+    #[test]
+    fn caps_hold_for_sessions_that_were_released() {
+        for unit in [ConcurrencyUnit::Requests, ConcurrencyUnit::Sessions] {
+            let mut workload = diamond();
+            let load = Load::Closed { concurrency: 1, unit };
+            let mut arrivals = Arrivals::of(&mut workload, load).unwrap();
+            assert_eq!(pop(&mut arrivals, 0), Some((0, 0, 0)));
+            assert_eq!(pop(&mut arrivals, 0), None);
+            end(&mut arrivals, 0, 10);
+            assert_eq!(pop(&mut arrivals, 10), Some((10, 4, 0)), "while the others pause");
+            assert_eq!(pop(&mut arrivals, 20), None);
+            end(&mut arrivals, 4, 20);
+            assert_eq!(pop(&mut arrivals, 20), Some((20, 1, 0)));
+            assert_eq!(arrivals.next_at(Nanos(20)), None);
+            end(&mut arrivals, 1, 25);
+            assert_eq!(pop(&mut arrivals, 25), Some((25, 2, 0)));
+            end(&mut arrivals, 2, 30);
+            assert_eq!((pop(&mut arrivals, 34), pop(&mut arrivals, 36)), (None, Some((36, 3, 0))));
+        }
     }
 }

@@ -227,7 +227,7 @@ impl<'r, 's> World<'r, 's> {
                 self.router.ended(request, self.now);
                 self.held.push(request);
             }
-            Signal::Ended(request) => {
+            Signal::Ended(request) | Signal::Rejected(request) => {
                 match self.handoffs.as_mut() {
                     Some(handoffs) if decoding => handoffs.ended(request, self.now),
                     Some(handoffs) => {
@@ -238,6 +238,9 @@ impl<'r, 's> World<'r, 's> {
                 }
                 let Turn { session, turn, think } =
                     self.turns.remove(request).expect("a request that ends was in flight");
+                if matches!(signal, Signal::Rejected(_)) {
+                    self.arrivals.rejected(session, turn);
+                }
                 self.arrivals.ended(session, turn, think, self.now);
             }
         }
@@ -289,6 +292,7 @@ impl<'r, 's> World<'r, 's> {
         let (worker, at) = (WorkerId(self.prefill_workers), self.now);
         self.sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });
         let Turn { session, turn, think } = self.turns.remove(request).expect("it has just arrived");
+        self.arrivals.rejected(session, turn);
         self.arrivals.ended(session, turn, think, self.now);
     }
 

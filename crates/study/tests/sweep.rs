@@ -315,7 +315,25 @@ fn the_best_of_many_survives_its_rungs() {
         text.replace("num_workers = 4", "num_workers = 4\ntiming = 'roofline:llama-3.1-8b,gpu=h100'");
     let goal = "[search]\ngoal = 'best'\nminimize = 'cost_usd_per_million_tokens'\nrungs = 2\n[cost]\n";
     let cheapest = whole(&spec(&format!("{priced}{goal}")), 2);
-    assert!(cheapest.search().unwrap()["answer"]["value"].as_f64().unwrap() > 0.0, "the GPU is the timing's");
+    let search = cheapest.search().unwrap();
+    assert!(search["answer"]["value"].as_f64().unwrap() > 0.0, "the GPU is the timing's");
+    assert!(search["proof"][0]["metrics"]["cost_usd_per_million_tokens"].as_f64().unwrap() > 0.0);
+    let cost = metrics().iter().position(|metric| metric.name == "cost_usd_per_million_tokens").unwrap();
+    assert!(
+        cheapest.rows.iter().all(|row| row.metrics[cost] > 0.0),
+        "rows are priced as the search's runs are"
+    );
+}
+
+/// Broken by: seeds that are run again without a word, or a warning where chance makes them differ.
+#[test]
+fn seeds_of_what_is_not_left_to_chance_are_noted() {
+    let warned = |base: &str| {
+        let swept = whole(&spec(&format!("[base]\n{base}\n[axes]\nseed = [1, 2, 3]\n")), 1);
+        swept.warnings.iter().any(|warning| warning.starts_with("axis \"seed\" with 3 values has no effect"))
+    };
+    assert!(warned("trace = \"conversation.jsonl\""));
+    assert!(!warned("trace = \"conversation.jsonl\"\nnum_workers = 2\nrouter_mode = 'kv_router'"));
 }
 
 /// Specs, and how what is said of them begins.

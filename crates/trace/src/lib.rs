@@ -24,5 +24,5 @@ pub use fill::{Fill, HashFill};
 pub use head::Head;
 pub use input::{Input, Lines};
 pub use output::Output;
-pub use row::{Decimal, Moment, Row};
+pub use row::{AgentNotes, Decimal, Moment, Row};
 pub use workload::{Loaded, Options, Starts, Survey, Tape, TapeReader, open};

@@ -31,6 +31,19 @@ pub struct Row {
     pub policy_class: Option<String>,
     /// What sort of request the trace calls it.
     pub kind: Option<String>,
+    /// What a trace of agents tells besides.
+    pub agent: Option<Box<AgentNotes>>,
+}
+
+/// What is kept of a request of agents from reading to writing; no run depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentNotes {
+    /// Names of requests that it led to beside the one after it.
+    pub branches: Vec<String>,
+    /// Whether its prompt begins anew.
+    pub prefix_reset: Option<bool>,
+    /// What tools did before it, a JSON array.
+    pub tool_events: Option<String>,
 }
 
 impl Row {

@@ -41,7 +41,9 @@ fn aggregated(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools> {
         ("--num-decode-workers", args.num_decode_workers),
     ] {
         if count.unwrap_or(1) != 1 {
-            return Err(Error::usage("belongs to disaggregated replay").at(flag).hint("use --num-workers"));
+            return Err(Error::usage("belongs to disaggregated replay")
+                .at(flag)
+                .hint("use --num-workers, or give --prefill-engine-args and --decode-engine-args"));
         }
     }
     for (flag, typed) in [

@@ -45,8 +45,10 @@ pub enum Signal {
     Prefilled(RequestId),
     /// A prefill worker has computed its prompt and holds the KV.
     Held(RequestId),
-    /// It got all its tokens or was rejected.
+    /// It got all its tokens.
     Ended(RequestId),
+    /// It was given up, whatever tokens it had.
+    Rejected(RequestId),
 }
 
 /// Whether something waits.

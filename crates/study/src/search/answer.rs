@@ -59,8 +59,9 @@ pub(crate) fn words(search: &Value) -> String {
             format!("Search: the smallest fleet is {}, {} GPUs", pairs(&answer["parameters"]), search["gpus"])
         }
         (answer, _) => {
-            let value = &answer["value"];
-            format!("Search: the best is {}, {} {value}", pairs(&answer["parameters"]), search["metric"])
+            let metric = search["metric"].as_str().unwrap_or_default();
+            let value = number(&answer["value"]);
+            format!("Search: the best is {}: {metric} {value}", pairs(&answer["parameters"]))
         }
     };
     let _ = writeln!(text, "; {runs} runs where all points are {grid}");

@@ -277,11 +277,5 @@ fn fields<'a>(bank: &Bank<'_>, points: &'a [Point]) -> Result<Vec<Field<'a>>> {
 pub(super) fn shown(bounds: &[Bound], prefer: usize) -> Vec<usize> {
     let named =
         bounds.iter().map(|bound| bound.metric).filter(|at| !metric::name(*at).starts_with("counts."));
-    let mut shown = vec![metric::number("gpus")];
-    for at in named.chain([prefer]) {
-        if !shown.contains(&at) {
-            shown.push(at);
-        }
-    }
-    shown
+    metric::distinct([metric::number("gpus")].into_iter().chain(named).chain([prefer]))
 }

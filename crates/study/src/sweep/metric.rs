@@ -56,6 +56,17 @@ pub(crate) fn name(metric: usize) -> &'static str {
     &all()[metric].name
 }
 
+/// Each of them once, in the order they first come.
+pub(crate) fn distinct(metrics: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let mut once = Vec::new();
+    for metric in metrics {
+        if !once.contains(&metric) {
+            once.push(metric);
+        }
+    }
+    once
+}
+
 /// The number of a metric that is there.
 pub(crate) fn number(name: &str) -> usize {
     all().iter().position(|metric| metric.name == name).expect("a metric of the table")

@@ -19,7 +19,9 @@ pub(crate) mod spec;
 pub(crate) mod store;
 mod table;
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -29,7 +31,6 @@ use wavetank_model::{Error, ErrorKind, Result};
 
 use crate::search;
 use bank::Bank;
-use cost::Fleet;
 use point::{Planner, Point};
 use store::{Finished, Store};
 
@@ -109,6 +110,7 @@ impl<'s> Sweep<'s> {
             }
         }
         sweep.note_gaps(&skipped, &values);
+        sweep.note_idle_seeds()?;
         match sweep.points.is_empty() {
             true => Err(Error::input("no point is a plan").at(spec.file.clone())),
             false => Ok(sweep),
@@ -143,6 +145,23 @@ impl<'s> Sweep<'s> {
         }
     }
 
+    /// Several seeds of what is not left to chance are the same run several times.
+    fn note_idle_seeds(&mut self) -> Result<()> {
+        let axes = &self.planner.spec.axes;
+        let Some(seed) = axes.iter().find(|axis| axis.name == "seed" && axis.values.len() > 1) else {
+            return Ok(());
+        };
+        for point in &self.points {
+            if self.planner.plan(&point.values)?.has_chance() {
+                return Ok(());
+            }
+        }
+        let count = seed.values.len();
+        let same = "nothing in these plans is left to chance, so rows that differ in it alone are the same";
+        self.warnings.push(format!("axis \"seed\" with {count} values has no effect: {same}"));
+        Ok(())
+    }
+
     /// How many points are to be run, or found.
     pub fn len(&self) -> usize {
         self.points.iter().filter(|point| self.shard.has(point.number)).count()
@@ -172,8 +191,9 @@ impl<'s> Sweep<'s> {
                 (found.points, Some(found.json))
             }
         };
-        let mut rows = self.rows(&asked, &mut warnings)?;
+        let mut rows: Vec<Row> = asked.iter().map(|(point, finished)| Row::of(point, finished)).collect();
         judge(spec, &mut rows);
+        warnings.extend(unpriced(spec, &rows));
         warnings.extend(valueless(spec, &rows));
         let is_partial = setting.stop.load(Ordering::Relaxed);
         if is_partial {
@@ -196,66 +216,37 @@ impl<'s> Sweep<'s> {
             self.points.iter().filter(|point| self.shard.has(point.number)).collect();
         // Points of one trace follow each other, and points of one plan are run once.
         order.sort_by_key(|point| point.tape);
-        let mut distinct = std::collections::HashSet::new();
+        let mut distinct = HashSet::new();
         let jobs: Vec<&Point> = order.iter().copied().filter(|point| distinct.insert(&point.hash)).collect();
         let kept = jobs.iter().filter(|point| bank.kept(&point.hash).is_some()).count();
         setting.onlooker.expect(jobs.len(), kept);
         let failed = AtomicBool::new(false);
-        let mut failure = None;
+        let (mut results, mut failure) = (HashMap::new(), None);
         let work = |job: usize| match failed.load(Ordering::Relaxed) || setting.stop.load(Ordering::Relaxed) {
             true => Ok(None),
             false => bank.result(&jobs[job].values, &jobs[job].hash),
         };
-        in_parallel(jobs.len(), setting.threads, setting.stop, work, |_, result| {
+        in_parallel(jobs.len(), setting.threads, setting.stop, work, |job, result| {
             setting.onlooker.done();
-            if let Err(error) = result {
-                failed.store(true, Ordering::Relaxed);
-                failure.get_or_insert(error);
+            match result {
+                Ok(finished) => results.extend(finished.map(|finished| (&jobs[job].hash, finished))),
+                Err(error) => {
+                    failed.store(true, Ordering::Relaxed);
+                    failure.get_or_insert(error);
+                }
             }
         });
         if let Some(error) = failure {
             return Err(error.within(self.planner.spec.file.clone()));
         }
         order.sort_by_key(|point| point.number);
-        Ok(order.into_iter().filter_map(|point| Some((point, bank.kept(&point.hash)?))).collect())
-    }
-
-    fn rows(&self, asked: &[Asked<'_>], warnings: &mut Vec<String>) -> Result<Vec<Row>> {
-        let mut unpriced = 0;
-        let mut rows = Vec::with_capacity(asked.len());
-        for (point, finished) in asked {
-            let mut metrics = finished.metrics.clone();
-            match self.fleet(point)? {
-                Some(fleet) => fleet.derive(&mut metrics),
-                None => unpriced += usize::from(self.planner.spec.cost.is_some()),
-            }
-            rows.push(Row {
-                point: point.number,
-                plan_hash: point.hash.clone(),
-                values: point.values.clone(),
-                metrics,
-                meets_sla: None,
-                is_on_front: false,
-                warnings: finished.warnings.clone(),
-            });
-        }
-        if unpriced > 0 {
-            warnings
-                .push(format!("{unpriced} points have no cost: [cost] names no gpu, nor does their timing"));
-        }
-        Ok(rows)
-    }
-
-    fn fleet(&self, point: &Point) -> Result<Option<Fleet>> {
-        match &self.planner.spec.cost {
-            None => Ok(None),
-            Some(cost) => cost.fleet(&self.planner.plan(&point.values)?),
-        }
+        let found = |point: &'_ &Point| results.get(&point.hash).map(Arc::clone);
+        Ok(order.into_iter().filter_map(|point| Some((point, found(&point)?))).collect())
     }
 }
 
 /// A point and its result.
-type Asked<'a> = (&'a Point, std::sync::Arc<Finished>);
+type Asked<'a> = (&'a Point, Arc<Finished>);
 
 /// How a sweep is run; nothing of it changes a row.
 pub struct Setting<'a> {
@@ -328,6 +319,13 @@ fn is_no_plan(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Usage | ErrorKind::Unsupported)
 }
 
+/// Points whose cost was asked for and is not known.
+fn unpriced(spec: &Spec, rows: &[Row]) -> Option<String> {
+    let cost = metric::number(metric::DERIVED[1]);
+    let count = rows.iter().filter(|row| spec.cost.is_some() && row.metrics[cost].is_nan()).count();
+    (count > 0).then(|| format!("{count} points have no cost: [cost] names no gpu, nor does their timing"))
+}
+
 /// Metrics that something depends on and that no row has.
 fn valueless(spec: &Spec, rows: &[Row]) -> Vec<String> {
     let mut wanted: Vec<usize> =
@@ -350,24 +348,15 @@ fn mark_front(objectives: &pareto::Objectives, rows: &mut [Row]) {
     rows.iter_mut().zip(front).for_each(|(row, on_front)| row.is_on_front = on_front);
 }
 
-/// What a table shows: what is wanted and what is bounded, or what most look at first.
-fn spec_metrics(head: &Head) -> Vec<usize> {
-    let bounded = head.sla.as_object().into_iter().flat_map(|bounds| bounds.keys());
-    let bounded =
-        bounded.filter(|name| !name.starts_with("counts.")).filter_map(|name| metric::find(name).ok());
-    let mut chosen: Vec<usize> = head.objectives.metrics().collect();
-    chosen.extend(bounded);
-    if chosen.is_empty() {
-        chosen = SHOWN.map(metric::number).into();
-    }
-    let mut seen = Vec::new();
-    chosen.retain(|metric| {
-        !seen.contains(metric) && {
-            seen.push(*metric);
-            true
-        }
-    });
-    chosen
+/// What a table shows: what is wanted, bounded or searched for, or what most look at first.
+fn shown_metrics(swept: &Swept) -> Vec<usize> {
+    let head = &swept.head;
+    let bounded = head.sla.as_object().into_iter().flat_map(|bounds| bounds.keys().map(String::as_str));
+    let searched = swept.search.as_ref().and_then(|search| search["metric"].as_str());
+    let named = bounded.filter(|name| !name.starts_with("counts.")).chain(searched);
+    let chosen = head.objectives.metrics().chain(named.filter_map(|name| metric::find(name).ok()));
+    let chosen = metric::distinct(chosen);
+    if chosen.is_empty() { SHOWN.map(metric::number).into() } else { chosen }
 }
 
 const SHOWN: [&str; 5] =

@@ -4,6 +4,8 @@ use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result};
 
 use super::metric;
+use super::point::Point;
+use super::store::Finished;
 
 /// A row of a sweep.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +27,19 @@ pub struct Row {
 }
 
 impl Row {
+    /// Of a point that was run or found; what it is among others is not known yet.
+    pub(crate) fn of(point: &Point, finished: &Finished) -> Self {
+        Self {
+            point: point.number,
+            plan_hash: point.hash.clone(),
+            values: point.values.clone(),
+            metrics: finished.metrics.clone(),
+            meets_sla: None,
+            is_on_front: false,
+            warnings: finished.warnings.clone(),
+        }
+    }
+
     /// As it stands in a report.
     pub fn json(&self, axes: &[String]) -> Value {
         let parameters: Map<String, Value> = axes.iter().cloned().zip(self.values.iter().cloned()).collect();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use wavetank_report::render::table::{framed, precise};
 
-use super::{Row, Swept, metric, spec_metrics};
+use super::{Row, Swept, metric, shown_metrics};
 use crate::search;
 
 /// More rows are for a file.
@@ -40,7 +40,7 @@ fn meeting(rows: &[Row]) -> Option<usize> {
 }
 
 fn rows(swept: &Swept, rows: &[&Row]) -> String {
-    let metrics = spec_metrics(&swept.head);
+    let metrics = shown_metrics(swept);
     let axes = swept.head.axes.iter().map(String::as_str);
     let mut columns: Vec<&str> = std::iter::once("point").chain(axes).collect();
     columns.extend(metrics.iter().map(|metric| metric::name(*metric)));

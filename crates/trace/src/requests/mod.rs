@@ -6,11 +6,13 @@ mod source;
 mod tables;
 mod token_count;
 
+pub mod agentic_mooncake;
 pub mod azure;
 pub mod burstgpt;
 pub mod dynamo;
 pub mod lookup_hashes;
 pub mod mooncake;
+pub mod mooncake_delta;
 pub mod otel;
 pub mod qwen_bailian;
 pub mod sharegpt;
@@ -61,11 +63,13 @@ impl Described for Entry {
 
 /// Every request trace format, alphabetical. `wavetank list formats` prints this table.
 pub const ALL: &[Entry] = &[
+    agentic_mooncake::ENTRY,
     azure::ENTRY,
     burstgpt::ENTRY,
     dynamo::ENTRY,
     lookup_hashes::ENTRY,
     mooncake::ENTRY,
+    mooncake_delta::ENTRY,
     otel::ENTRY,
     qwen_bailian::ENTRY,
     sharegpt::ENTRY,

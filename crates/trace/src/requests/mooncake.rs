@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use wavetank_model::{Error, Result};
 
-use super::{Blocks, Entry, JsonLine, LineReader, Provides, Rows, WriteOptions, Writer};
+use super::{Blocks, Entry, Findings, JsonLine, LineReader, Provides, Rows, WriteOptions, Writer};
 use crate::row::Decimal;
 use crate::{Output, Row};
 
@@ -28,29 +28,60 @@ pub(super) const ENTRY: Entry = Entry {
     },
     recognises: |head| {
         let is_row = ["hash_ids", "output_length", "output_tokens"].iter().any(|key| head.has(1, key));
-        is_row && !OTHERS.iter().any(|key| head.has(1, key))
+        is_row && !OTHERS.iter().chain(&OF_GRAPHS).any(|key| head.has(1, key))
     },
     read: |inputs, options| {
         let tokens_per_id = options.tokens_per_id.unwrap_or(TOKENS_PER_ID);
-        Ok(Box::new(LineReader::open(inputs, Mooncake, Some(tokens_per_id))?))
+        Ok(Box::new(LineReader::open(inputs, Mooncake::default(), Some(tokens_per_id))?))
     },
     write: Some(begin),
 };
 
 /// Keys of formats that share some with this one.
-const OTHERS: [&str; 6] = ["wait_for", "tool_wait_ms", "branches", "prefix_reset", "chat_id", "sub_requests"];
+const OTHERS: [&str; 2] = ["chat_id", "sub_requests"];
 
-struct Mooncake;
+/// Keys that only graphs have.
+pub(super) const OF_GRAPHS: [&str; 4] = ["wait_for", "tool_wait_ms", "branches", "prefix_reset"];
+
+#[derive(Default)]
+struct Mooncake {
+    /// Requests that name others they wait for.
+    waiting: u64,
+}
 
 impl JsonLine for Mooncake {
     fn parse(&mut self, line: &[u8], rows: &mut Rows) -> Result<()> {
-        parse(line, rows.push())
+        let row = rows.push();
+        parse(line, row)?;
+        self.waiting += u64::from(!row.wait_for.is_empty());
+        Ok(())
     }
+
+    fn findings(&self) -> Findings {
+        let requests = if self.waiting == 1 { "request" } else { "requests" };
+        let why = "started without waiting: mooncake has no graphs, agentic_mooncake has";
+        let notes =
+            (self.waiting > 0).then(|| format!("{} {requests} with \"wait_for\" {why}", self.waiting));
+        Findings { skipped: 0, notes: notes.into_iter().collect() }
+    }
+}
+
+/// Which keys are more than unknown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Plain,
+    /// Requests have names and wait for each other.
+    Graph,
 }
 
 /// Reads one line into a row that is empty.
 pub fn parse(line: &[u8], row: &mut Row) -> Result<()> {
-    line::parse(line, row).map_err(|error| keys::diagnose(line, error))?;
+    parse_dialect(line, row, Dialect::Plain)
+}
+
+/// The same with the keys of `dialect`.
+pub(super) fn parse_dialect(line: &[u8], row: &mut Row, dialect: Dialect) -> Result<()> {
+    line::parse(line, row, dialect).map_err(|error| keys::diagnose(line, dialect, error))?;
     if row.ids.is_empty() {
         return Err(Error::input("\"hash_ids\" is empty").hint("a prompt has at least one block"));
     }
@@ -77,7 +108,13 @@ impl Writer for Lines<'_> {
 /// Writes one line.
 pub fn write(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     let mut line = Vec::with_capacity(64 + 8 * row.ids.len());
-    let mut key = Keys { line: &mut line, is_first: true };
+    members(row, &mut Keys { line: &mut line, is_first: true })?;
+    line.extend_from_slice(b"}\n");
+    out.write_all(&line)
+}
+
+/// Writes the keys that all dialects have.
+pub(super) fn members(row: &Row, key: &mut Keys<'_>) -> io::Result<()> {
     for (name, text) in [("request_id", &row.request), ("session_id", &row.session)] {
         if let Some(text) = text {
             serde_json::to_writer(key.begin(name), text)?;
@@ -103,18 +140,18 @@ pub fn write(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     if let Some(class) = &row.policy_class {
         serde_json::to_writer(key.begin("policy_class"), class)?;
     }
-    line.extend_from_slice(b"}\n");
-    out.write_all(&line)
+    Ok(())
 }
 
 /// The members of a line.
-struct Keys<'a> {
-    line: &'a mut Vec<u8>,
-    is_first: bool,
+pub(super) struct Keys<'a> {
+    pub(super) line: &'a mut Vec<u8>,
+    pub(super) is_first: bool,
 }
 
 impl Keys<'_> {
-    fn begin(&mut self, key: &str) -> &mut Vec<u8> {
+    /// Begins a member; its value follows.
+    pub(super) fn begin(&mut self, key: &str) -> &mut Vec<u8> {
         self.line.extend_from_slice(if std::mem::take(&mut self.is_first) { b"{\"" } else { b",\"" });
         self.line.extend_from_slice(key.as_bytes());
         self.line.extend_from_slice(b"\":");

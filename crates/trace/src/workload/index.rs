@@ -2,12 +2,18 @@
 //! trace gives them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use wavetank_model::{Error, Labels, Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
+use wavetank_model::{
+    Dependencies, Error, Labels, Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload,
+};
 
 use super::check::{Checked, Rows};
+use super::graph::Graph;
+use super::growth::{Gaps, seed};
 use super::stream::unlike_others;
 use super::{Options, Starts, Survey, no_rows};
+use crate::requests::Prompts;
 use crate::{HashFill, Moment, Row};
 
 /// "No further turn", or "no ids".
@@ -37,10 +43,22 @@ pub(super) struct Index {
     order: Vec<u32>,
     opened: usize,
     has_follow_ups: bool,
+    dependencies: Option<Arc<Dependencies>>,
+    growth: Option<Growth>,
     /// Empty when all are zero.
     priorities: Vec<Priority>,
     /// Empty when names are not kept.
     names: Vec<Labels>,
+}
+
+/// What a session has said, where a row tells only what a turn adds to it.
+#[derive(Debug, Default)]
+struct Growth {
+    /// The first turn of each session.
+    first: Vec<u32>,
+    /// The prompt of the turn each session is at, were all answers given.
+    tokens: Vec<u32>,
+    gaps: Gaps,
 }
 
 impl Index {
@@ -49,6 +67,9 @@ impl Index {
         while let Some(checked) = rows.next()? {
             let added = loader.add(checked);
             added.map_err(|error| error.at(rows.reader().place()))?;
+            if let Some(graph) = &mut loader.graph {
+                graph.note_place(rows.reader());
+            }
         }
         if loader.index.turns.is_empty() {
             return Err(no_rows(rows.name()));
@@ -57,19 +78,17 @@ impl Index {
             loader.place_by_time(&turns)?;
         }
         let survey = Survey::of(&rows, loader.index.turns.len() as u64);
-        Ok(loader.finish(survey))
+        loader.finish(survey)
     }
 
     /// The request of `turn`, the `number`-th of its session.
     fn request(&self, turn: u32, session: SessionId, number: u32) -> Request {
-        let Turn { first_id, input_tokens, output_tokens, next, .. } = self.turns[turn as usize];
-        let per_id = self.tokens_per_id;
-        let prompt = match (first_id, self.options.fill.hash) {
-            (NONE, HashFill::Session) => of_session(session, input_tokens),
-            (NONE, HashFill::Unique | HashFill::None) => unlike_others(turn, input_tokens),
-            (first, _) => {
-                let ids = &self.ids[first as usize..][..input_tokens.div_ceil(per_id) as usize];
-                Prompt::from_ids(ids.iter().map(|&id| u64::from(id)), input_tokens, per_id)
+        let Turn { output_tokens, next, .. } = self.turns[turn as usize];
+        let prompt = match &self.growth {
+            None => self.prompt(turn, session),
+            Some(Growth { first, tokens, gaps }) => {
+                let first = self.prompt(first[session.index()], session).continued(seed(session, 0));
+                gaps.prompt(session, first, tokens[session.index()])
             }
         };
         Request {
@@ -80,6 +99,20 @@ impl Index {
             priority: self.priorities.get(turn as usize).copied().unwrap_or_default(),
             think: (next != NONE).then(|| self.turns[next as usize].time),
             labels: self.names.get(turn as usize).cloned().map(Box::new),
+        }
+    }
+
+    /// What a row alone says of a prompt.
+    fn prompt(&self, turn: u32, session: SessionId) -> Prompt {
+        let Turn { first_id, input_tokens, .. } = self.turns[turn as usize];
+        let per_id = self.tokens_per_id;
+        match (first_id, self.options.fill.hash) {
+            (NONE, HashFill::Session) => of_session(session, input_tokens),
+            (NONE, HashFill::Unique | HashFill::None) => unlike_others(turn, input_tokens),
+            (first, _) => {
+                let ids = &self.ids[first as usize..][..input_tokens.div_ceil(per_id) as usize];
+                Prompt::from_ids(ids.iter().map(|&id| u64::from(id)), input_tokens, per_id)
+            }
         }
     }
 }
@@ -104,9 +137,16 @@ impl Workload for Index {
     }
 
     fn follow_up(&mut self, session: SessionId, turn: u32) -> Result<Request> {
-        let next = self.turns[self.at[session.index()] as usize].next;
+        let at = self.at[session.index()];
+        if turn == 0 {
+            return Ok(self.request(at, session, 0));
+        }
+        let Turn { next, output_tokens, .. } = self.turns[at as usize];
         assert_ne!(next, NONE, "session {} has no turn {turn}", session.0);
         self.at[session.index()] = next;
+        if let Some(growth) = &mut self.growth {
+            growth.tokens[session.index()] += output_tokens + self.turns[next as usize].input_tokens;
+        }
         Ok(self.request(next, session, turn))
     }
 
@@ -117,12 +157,25 @@ impl Workload for Index {
     fn requests(&self) -> u64 {
         self.turns.len() as u64
     }
+
+    fn dependencies(&self) -> Option<Arc<Dependencies>> {
+        self.dependencies.clone()
+    }
+
+    fn rejected(&mut self, session: SessionId, _turn: u32) {
+        if let Some(Growth { tokens, gaps, .. }) = &mut self.growth {
+            let answer = self.turns[self.at[session.index()] as usize].output_tokens;
+            gaps.note(session, tokens[session.index()], answer);
+        }
+    }
 }
 
 /// What is known of a session while its rows are read.
 struct Session {
     last_turn: u32,
     last_start: Option<Moment>,
+    /// Tokens of its rows, asked and answered.
+    tokens: u64,
 }
 
 /// Builds the index row by row.
@@ -137,6 +190,8 @@ struct Loader {
     inferred_pauses: u64,
     /// What every turn is of, where turns are found by time and not by the order of rows.
     by_time: Option<Vec<Timed>>,
+    /// Who waits for whom, where rows say that.
+    graph: Option<Graph>,
 }
 
 /// When a turn came, and the number of its session's name.
@@ -159,6 +214,8 @@ impl Loader {
             order: Vec::new(),
             opened: 0,
             has_follow_ups: false,
+            dependencies: None,
+            growth: (rows.provides.prompts == Prompts::Added).then(Growth::default),
             priorities: Vec::new(),
             names: Vec::new(),
         };
@@ -166,12 +223,23 @@ impl Loader {
         // Tables are sorted by nothing in particular; traces that name pauses stand in the order of turns.
         let is_by_time = rows.provides.sessions && rows.provides.starts && !rows.provides.pauses;
         let by_time = is_by_time.then(Vec::new);
-        Self { index, sessions, by_name, starts, large_ids: HashMap::new(), inferred_pauses: 0, by_time }
+        let graph = rows.provides.dependencies.then(Graph::default);
+        Self {
+            index,
+            sessions,
+            by_name,
+            starts,
+            large_ids: HashMap::new(),
+            inferred_pauses: 0,
+            by_time,
+            graph,
+        }
     }
 
     fn add(&mut self, Checked { row, input_tokens, output_tokens, line }: Checked<'_>) -> Result<()> {
         let turn = self.index.turns.len() as u32;
         let time = self.place(turn, row)?;
+        self.grow(turn, row, input_tokens.into(), output_tokens.into())?;
         let first_id = self.add_ids(row, input_tokens)?;
         self.note_priority(turn, row.priority);
         if self.index.options.keep_names {
@@ -184,6 +252,11 @@ impl Loader {
 
     /// Finds the session of a row; tells how long after the turn before it comes.
     fn place(&mut self, turn: u32, row: &Row) -> Result<Nanos> {
+        if let Some(graph) = &mut self.graph {
+            graph.add(row, self.index.options.starts)?;
+            self.index.at.push(turn);
+            return Ok(Nanos::ZERO);
+        }
         let known = row.session.as_ref().and_then(|name| self.by_name.get(name)).copied();
         if let (Some(by_time), Some(start)) = (&mut self.by_time, row.start) {
             let next = self.by_name.len() as u32;
@@ -198,6 +271,24 @@ impl Loader {
             Some(session) => self.continue_session(session, turn, row),
             None => self.begin_session(turn, row),
         }
+    }
+
+    /// Where a row is what a turn adds, the session grows by it.
+    fn grow(&mut self, turn: u32, row: &Row, asked: u64, answered: u64) -> Result<()> {
+        let Some(growth) = &mut self.index.growth else { return Ok(()) };
+        let named = row.session.as_ref().and_then(|name| self.by_name.get(name));
+        let session = named.map_or(self.sessions.len() - 1, |session| *session as usize);
+        if session == growth.first.len() {
+            growth.first.push(turn);
+            growth.tokens.push(asked as u32);
+        }
+        let said = &mut self.sessions[session].tokens;
+        *said += asked + answered;
+        if *said > u64::from(u32::MAX) {
+            return Err(Error::input("what was said in its session is more than 2^32 tokens")
+                .hint("each row of this format adds to all rows of its session before it"));
+        }
+        Ok(())
     }
 
     /// Makes rows of one name the turns of one session, in the order of their times.
@@ -247,7 +338,7 @@ impl Loader {
                 .hint("a session starts at its first turn's timestamp; --replay-concurrency does without"));
         }
         let session = self.sessions.len() as u32;
-        self.sessions.push(Session { last_turn: turn, last_start: row.start });
+        self.sessions.push(Session { last_turn: turn, last_start: row.start, tokens: 0 });
         self.starts.push(row.start.unwrap_or_default());
         self.index.at.push(turn);
         if let Some(name) = &row.session {
@@ -295,10 +386,18 @@ impl Loader {
         }
     }
 
-    fn finish(mut self, survey: Survey) -> (Index, Survey) {
-        let first_start = self.starts.iter().copied().min().unwrap_or_default();
-        let Index { turns, at, order, options, .. } = &mut self.index;
-        *order = (0..at.len() as u32).collect();
+    fn finish(mut self, survey: Survey) -> Result<(Index, Survey)> {
+        let (mut first_start, mut paused_roots) = (self.starts.iter().copied().min().unwrap_or_default(), 0);
+        if let Some(graph) = self.graph {
+            let (first, starts) = graph.starts();
+            (first_start, paused_roots, self.starts) = (first, graph.paused_roots, starts.collect());
+            self.index.dependencies = graph.dependencies()?.map(Arc::new);
+            self.index.has_follow_ups = self.index.dependencies.is_some();
+        }
+        let Index { turns, at, order, options, dependencies, .. } = &mut self.index;
+        let is_root =
+            |session: &u32| dependencies.as_ref().is_none_or(|graph| graph.is_root(SessionId(*session)));
+        *order = (0..at.len() as u32).filter(is_root).collect();
         if matches!(options.starts, Starts::Scheduled { .. }) {
             for (&turn, &start) in at.iter().zip(&self.starts) {
                 turns[turn as usize].time = options.starts.at(start, first_start);
@@ -306,7 +405,7 @@ impl Loader {
             order.sort_by_key(|&session| turns[at[session as usize] as usize].time);
         }
         let inferred_pauses = self.inferred_pauses;
-        (self.index, Survey { first_start, inferred_pauses, ..survey })
+        Ok((self.index, Survey { first_start, inferred_pauses, paused_roots, ..survey }))
     }
 }
 

@@ -5,6 +5,8 @@
 //! goes into the index.
 
 mod check;
+mod graph;
+mod growth;
 mod index;
 mod stream;
 mod survey;
@@ -135,6 +137,8 @@ fn fills(provides: &Provides, options: &Options, survey: &Survey) -> Vec<String>
         survey.filled_outputs,
         format!("without an output length: {tokens} tokens (--fill output={tokens})"),
     );
+    let what = "with a pause or a tool's time and nothing to wait for: started as if there were none";
+    note(survey.paused_roots, what.to_owned());
     if !provides.pauses {
         let what = "follow a turn of their session: they come after its end by the difference of their times";
         note(survey.inferred_pauses, what.to_owned());

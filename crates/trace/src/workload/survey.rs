@@ -24,6 +24,8 @@ pub struct Survey {
     pub(crate) filled_ids: u64,
     pub(crate) filled_outputs: u64,
     pub(crate) inferred_pauses: u64,
+    /// Requests with a pause and nothing that it could follow.
+    pub(crate) paused_roots: u64,
     /// Whether the rows can be replayed in the order of the file, without holding them.
     pub(crate) streams: bool,
 }

@@ -1,6 +1,10 @@
 //! A workload that was read once and is replayed often: many runs at a time share it.
 
-use wavetank_model::{Nanos, Opening, Request, Result, SessionId, Workload};
+use std::sync::Arc;
+
+use wavetank_model::{Dependencies, Nanos, Opening, Request, Result, SessionId, Workload};
+
+use super::growth::Gaps;
 
 /// All requests of a workload, in the order they are asked for, without names.
 #[derive(Debug)]
@@ -10,6 +14,9 @@ pub struct Tape {
     turns: Vec<Request>,
     /// Where each session is in `sessions`: a trace that is not sorted numbers them in its own order.
     places: Vec<u32>,
+    /// Sessions that wait for no other; they stand first.
+    roots: usize,
+    dependencies: Option<Arc<Dependencies>>,
     /// Inputs cut to what their ids cover.
     pub clamped: u64,
     /// How the trace was read.
@@ -19,10 +26,13 @@ pub struct Tape {
 impl Tape {
     /// Takes all requests of `workload`.
     pub fn of(workload: &mut dyn Workload) -> Result<Self> {
+        let dependencies = workload.dependencies();
         let mut tape = Self {
             sessions: Vec::new(),
             turns: Vec::new(),
             places: Vec::new(),
+            roots: 0,
+            dependencies: dependencies.clone(),
             clamped: 0,
             notes: Vec::new(),
         };
@@ -30,20 +40,34 @@ impl Tape {
         while let Some(opening) = workload.open()? {
             openings.push(opening);
         }
-        for Opening { at, request } in openings {
-            let session = request.session;
-            tape.places.resize(tape.places.len().max(session.index() + 1), u32::MAX);
-            tape.places[session.index()] = tape.sessions.len() as u32;
-            let mut next = Some(request);
-            while let Some(request) = next.take() {
-                if request.think.is_some() {
-                    next = Some(workload.follow_up(session, request.turn + 1)?);
-                }
-                tape.turns.push(request);
+        tape.roots = openings.len();
+        for opening in openings {
+            tape.add(opening, workload)?;
+        }
+        for graph in dependencies.iter() {
+            let sessions = (0..graph.sessions() as u32).map(SessionId);
+            for session in sessions.filter(|&session| !graph.is_root(session)) {
+                let request = workload.follow_up(session, 0)?;
+                tape.add(Opening { at: Nanos::ZERO, request }, workload)?;
             }
-            tape.sessions.push((at, tape.turns.len() as u32));
         }
         Ok(tape)
+    }
+
+    /// Takes all turns of a session.
+    fn add(&mut self, Opening { at, request }: Opening, workload: &mut dyn Workload) -> Result<()> {
+        let session = request.session;
+        self.places.resize(self.places.len().max(session.index() + 1), u32::MAX);
+        self.places[session.index()] = self.sessions.len() as u32;
+        let mut next = Some(request);
+        while let Some(request) = next.take() {
+            if request.think.is_some() {
+                next = Some(workload.follow_up(session, request.turn + 1)?);
+            }
+            self.turns.push(request);
+        }
+        self.sessions.push((at, self.turns.len() as u32));
+        Ok(())
     }
 
     /// The same, with what reading a trace found.
@@ -69,10 +93,19 @@ impl Tape {
     }
 
     /// The sessions that start first and have at least `requests` requests together, at least one session.
+    /// Where sessions wait for others, they are all of them: a part of a graph would be another graph.
     pub fn first(&self, requests: usize) -> TapeReader<'_> {
         let enough = self.sessions.partition_point(|&(_, end)| (end as usize) < requests);
-        let sessions = (enough + 1).min(self.sessions.len());
-        TapeReader { tape: self, sessions, opened: 0 }
+        let sessions = match self.dependencies {
+            Some(_) => self.sessions.len(),
+            None => (enough + 1).min(self.sessions.len()),
+        };
+        TapeReader { tape: self, sessions, opened: 0, gaps: Gaps::default() }
+    }
+
+    /// A turn of a session.
+    fn turn(&self, session: SessionId, turn: u32) -> &Request {
+        &self.turns[self.start(self.places[session.index()] as usize) + turn as usize]
     }
 
     /// Where the turns of a session begin.
@@ -87,11 +120,13 @@ pub struct TapeReader<'a> {
     tape: &'a Tape,
     sessions: usize,
     opened: usize,
+    /// Answers that were not given in this run.
+    gaps: Gaps,
 }
 
 impl Workload for TapeReader<'_> {
     fn open(&mut self) -> Result<Option<Opening>> {
-        if self.opened == self.sessions {
+        if self.opened == self.sessions.min(self.tape.roots) {
             return Ok(None);
         }
         let (at, _) = self.tape.sessions[self.opened];
@@ -101,16 +136,31 @@ impl Workload for TapeReader<'_> {
     }
 
     fn follow_up(&mut self, session: SessionId, turn: u32) -> Result<Request> {
-        let place = self.tape.places[session.index()] as usize;
-        Ok(self.tape.turns[self.tape.start(place) + turn as usize].clone())
+        let mut request = self.tape.turn(session, turn).clone();
+        if request.prompt.is_continued() {
+            let first = self.tape.turn(session, 0).prompt.clone();
+            request.prompt = self.gaps.prompt(session, first, request.prompt.tokens());
+        }
+        Ok(request)
     }
 
     fn has_follow_ups(&self) -> bool {
-        self.requests() > self.sessions as u64
+        self.tape.dependencies.is_some() || self.requests() > self.sessions as u64
     }
 
     fn requests(&self) -> u64 {
         self.tape.start(self.sessions) as u64
+    }
+
+    fn dependencies(&self) -> Option<Arc<Dependencies>> {
+        self.tape.dependencies.clone()
+    }
+
+    fn rejected(&mut self, session: SessionId, turn: u32) {
+        let request = self.tape.turn(session, turn);
+        if request.prompt.is_continued() {
+            self.gaps.note(session, request.prompt.tokens(), request.output_tokens);
+        }
     }
 }
 

@@ -179,7 +179,7 @@ impl Sglang {
         for (slot, reason) in std::mem::take(&mut self.rejected) {
             self.give_back(slot);
             let request = self.sequences[slot].id;
-            self.shell.signals.push(Signal::Ended(request));
+            self.shell.signals.push(Signal::Rejected(request));
             self.sequences.remove(slot);
             let (worker, at) = (self.shell.worker, self.shell.boundary);
             sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });

@@ -199,7 +199,7 @@ impl Vllm {
         for (slot, reason) in self.scratch.rejected.drain(..) {
             self.flights.iter_mut().for_each(|flight| flight.samples.retain(|&other| other != slot));
             let request = self.sequences[slot].id;
-            self.shell.signals.push(Signal::Ended(request));
+            self.shell.signals.push(Signal::Rejected(request));
             self.sequences.remove(slot);
             let (worker, at) = (self.shell.worker, self.shell.boundary);
             sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });

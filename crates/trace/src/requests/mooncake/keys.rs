@@ -3,11 +3,12 @@
 use serde_json::Value;
 use wavetank_model::Error;
 
+use super::Dialect;
 use crate::Moment;
 use crate::requests::lines::{not_json, without_line};
 
 /// A key, its alias, what it must hold, and whether it must be there.
-const KEYS: &[(&str, &str, Holds, Presence)] = &[
+const KEYS: &[Rule] = &[
     ("request_id", "", Holds::Text, Presence::Optional),
     ("session_id", "", Holds::Text, Presence::Optional),
     ("timestamp", "created_time", Holds::Time, Presence::Optional),
@@ -19,7 +20,20 @@ const KEYS: &[(&str, &str, Holds, Presence)] = &[
     ("strict_priority", "", Holds::Count(u32::MAX as u64), Presence::Defaulted),
     ("policy_class", "", Holds::Text, Presence::Optional),
     ("output_token_ids", "", Holds::List, Presence::Optional),
+    ("wait_for", "", Holds::Texts, Presence::Optional),
 ];
+
+/// The same for what graphs tell besides.
+const OF_GRAPHS: &[Rule] = &[
+    ("request_id", "", Holds::Text, Presence::Required),
+    ("tool_wait_ms", "", Holds::Time, Presence::Optional),
+    ("request_kind", "", Holds::Text, Presence::Optional),
+    ("branches", "", Holds::Texts, Presence::Optional),
+    ("prefix_reset", "", Holds::Truth, Presence::Optional),
+    ("tool_events", "", Holds::List, Presence::Optional),
+];
+
+type Rule = (&'static str, &'static str, Holds, Presence);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
@@ -39,6 +53,8 @@ enum Holds {
     Signed,
     Ids,
     List,
+    Texts,
+    Truth,
 }
 
 impl Holds {
@@ -50,6 +66,8 @@ impl Holds {
             Self::Signed => value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
             Self::Ids => value.as_array().is_some_and(|ids| ids.iter().all(Value::is_u64)),
             Self::List => value.is_array(),
+            Self::Texts => value.as_array().is_some_and(|texts| texts.iter().all(Value::is_string)),
+            Self::Truth => value.is_boolean(),
         }
     }
 
@@ -61,19 +79,22 @@ impl Holds {
             Self::Signed => "a whole number of 32 bits".to_owned(),
             Self::Ids => "a list of whole numbers from 0 to 2^64-1".to_owned(),
             Self::List => "a list".to_owned(),
+            Self::Texts => "a list of strings".to_owned(),
+            Self::Truth => "true or false".to_owned(),
         }
     }
 }
 
 /// Says which key is wrong. Only lines that did not parse come here.
 #[cold]
-pub(super) fn diagnose(line: &[u8], error: serde_json::Error) -> Error {
+pub(super) fn diagnose(line: &[u8], dialect: Dialect, error: serde_json::Error) -> Error {
     let row = match serde_json::from_slice::<Value>(line) {
         Ok(Value::Object(row)) => row,
         Ok(_) => return Error::input("not a JSON object").hint("one request is one JSON object per line"),
         Err(syntax) => return not_json(line, syntax),
     };
-    for &(key, alias, holds, presence) in KEYS {
+    let of_graphs = if dialect == Dialect::Graph { OF_GRAPHS } else { &[] };
+    for &(key, alias, holds, presence) in of_graphs.iter().chain(KEYS) {
         let (by_key, by_alias) = (row.get(key), row.get(alias));
         if by_key.is_some() && by_alias.is_some() {
             return Error::input(format!("\"{key}\" and its alias \"{alias}\" are both given"))

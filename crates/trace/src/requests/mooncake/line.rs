@@ -5,14 +5,17 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use wavetank_model::Nanos;
 
+use super::Dialect;
+use crate::row::AgentNotes;
 use crate::{Moment, Row};
 
 /// Reads `line` into `row`, which is empty.
-pub(super) fn parse(line: &[u8], row: &mut Row) -> Result<(), serde_json::Error> {
+pub(super) fn parse(line: &[u8], row: &mut Row, dialect: Dialect) -> Result<(), serde_json::Error> {
     let mut json = serde_json::Deserializer::from_slice(line);
-    Line(row).deserialize(&mut json).and_then(|()| json.end())
+    Line { row, dialect }.deserialize(&mut json).and_then(|()| json.end())
 }
 
 /// Keys that are used. Others are ignored; a key together with its alias is an error.
@@ -34,11 +37,34 @@ pub(super) enum Key {
     StrictPriority,
     PolicyClass,
     OutputTokenIds,
+    WaitFor,
+    // The rest is told by graphs alone.
+    ToolWaitMs,
+    RequestKind,
+    Branches,
+    PrefixReset,
+    ToolEvents,
     #[serde(other)]
     Other,
 }
 
-struct Line<'r>(&'r mut Row);
+impl Key {
+    fn known_to(self, dialect: Dialect) -> Self {
+        match self {
+            Self::ToolWaitMs | Self::RequestKind | Self::Branches | Self::PrefixReset | Self::ToolEvents
+                if dialect == Dialect::Plain =>
+            {
+                Self::Other
+            }
+            _ => self,
+        }
+    }
+}
+
+struct Line<'r> {
+    row: &'r mut Row,
+    dialect: Dialect,
+}
 
 impl<'de> DeserializeSeed<'de> for Line<'_> {
     type Value = ();
@@ -55,9 +81,10 @@ impl<'de> Visitor<'de> for Line<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut keys: A) -> Result<(), A::Error> {
-        let row = self.0;
+        let Self { row, dialect } = self;
         let (mut met, mut authored) = (0_u32, None);
         while let Some(key) = keys.next_key::<Key>()? {
+            let key = key.known_to(dialect);
             let bit = 1 << key as u32;
             if met & bit != 0 && !matches!(key, Key::Other) {
                 return Err(A::Error::custom("a key is given twice"));
@@ -75,13 +102,20 @@ impl<'de> Visitor<'de> for Line<'_> {
                 Key::StrictPriority => row.priority.strict = keys.next_value()?,
                 Key::PolicyClass => row.policy_class = text(&mut keys)?,
                 Key::OutputTokenIds => authored = keys.next_value::<Option<Length>>()?,
+                Key::WaitFor => row.wait_for = keys.next_value::<Option<_>>()?.unwrap_or_default(),
+                Key::ToolWaitMs => row.tool_wait = pause(keys.next_value()?)?,
+                Key::RequestKind => row.kind = text(&mut keys)?,
+                Key::Branches | Key::PrefixReset | Key::ToolEvents => {
+                    note(key, row.agent.get_or_insert_default(), &mut keys)?;
+                }
                 Key::Other => drop(keys.next_value::<IgnoredAny>()?),
             }
         }
-        for needed in [Key::OutputLength, Key::HashIds] {
-            if met & 1 << needed as u32 == 0 {
-                return Err(A::Error::custom("a key is missing"));
-            }
+        let missing = |key: &Key| met & 1 << *key as u32 == 0;
+        if [Key::OutputLength, Key::HashIds].iter().any(missing)
+            || (dialect == Dialect::Graph && row.request.is_none())
+        {
+            return Err(A::Error::custom("a key is missing"));
         }
         match (authored, row.output_tokens) {
             (Some(Length(count)), Some(tokens)) if count != tokens as usize => {
@@ -90,6 +124,19 @@ impl<'de> Visitor<'de> for Line<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Keeps what no run depends on.
+fn note<'de, A: MapAccess<'de>>(key: Key, agent: &mut AgentNotes, keys: &mut A) -> Result<(), A::Error> {
+    match key {
+        Key::Branches => agent.branches = keys.next_value::<Option<_>>()?.unwrap_or_default(),
+        Key::PrefixReset => agent.prefix_reset = keys.next_value()?,
+        _ => {
+            let events: Option<Vec<Value>> = keys.next_value()?;
+            agent.tool_events = events.map(|events| Value::Array(events).to_string());
+        }
+    }
+    Ok(())
 }
 
 fn text<'de, A: MapAccess<'de>>(keys: &mut A) -> Result<Option<String>, A::Error> {
