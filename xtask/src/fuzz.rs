@@ -13,17 +13,28 @@ struct Target {
     name: &'static str,
     /// Whose example changes bytes at random.
     package: &'static str,
-    /// Files of others, where they lie beside the checkout, and what they are called.
+    /// Files to begin with, where they are there, and what they are called.
     samples: Option<(&'static str, &'static str)>,
+    /// What `ci` spends on it.
+    short_seconds: u64,
 }
 
-/// Every target: recordings of storage calls, and commands of Redis clients.
-const ALL: [Target; 2] = [
-    Target { name: "lct", package: "wavetank-trace", samples: Some(("../shared/data/lct", ".lct")) },
-    Target { name: "resp", package: "wavetank-serve", samples: None },
+/// Every target: recordings of storage calls, request traces of all formats, and commands of Redis clients.
+const ALL: [Target; 3] = [
+    Target {
+        name: "lct",
+        package: "wavetank-trace",
+        samples: Some(("../shared/data/lct", ".lct")),
+        short_seconds: 15,
+    },
+    Target {
+        name: "requests",
+        package: "wavetank-trace",
+        samples: Some(("crates/trace/tests/samples", ".")),
+        short_seconds: 30,
+    },
+    Target { name: "resp", package: "wavetank-serve", samples: None, short_seconds: 15 },
 ];
-/// What `ci` spends on each.
-const SHORT_SECONDS: u64 = 15;
 /// What libFuzzer needs to see where an input goes.
 const INSTRUMENTED: &str = "\
     -Cpasses=sancov-module \
@@ -88,7 +99,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
 
 /// The step of `ci`.
 pub(crate) fn short() -> Result<(), String> {
-    ALL.iter().try_for_each(|target| random(target, SHORT_SECONDS, 1))
+    ALL.iter().try_for_each(|target| random(target, target.short_seconds, 1))
 }
 
 fn random(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
@@ -101,7 +112,7 @@ fn random(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
 
 fn guided(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
     // What went different ways there is where this begins.
-    random(target, SHORT_SECONDS, seed)?;
+    random(target, target.short_seconds, seed)?;
     let folder = made(&format!("fuzz/{}", target.name))?;
     let corpus = made(&format!("fuzz/{}/corpus", target.name))?;
     let host = text_of("rustc", &["-vV"])?;

@@ -2,7 +2,7 @@
 
 use wavetank_model::{Error, Result};
 
-use crate::Input;
+use crate::{Head, Input};
 
 /// The row of the table that `input` is read with, if nobody says it. An .lct begins with a length, whose
 /// first byte is no character (spec/storage-trace.md 1.1).
@@ -23,6 +23,11 @@ pub fn guess(input: &Input) -> Result<&'static str> {
             .at(input.name())
             .hint(format!("give --format {recording} or --format {log}"))),
     }
+}
+
+/// Whether a file that begins so is of storage calls, which no request format reads.
+pub(crate) fn is_of_calls(head: &Head) -> bool {
+    head.has_columns(&["Timestamp", "Operation", "Object_Size_Bytes", "Tier"]) || head.contains("LMCT")
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub mod recorder;
 pub mod requests;
 mod row;
 pub mod shape;
+mod stamp;
 pub mod synth;
 mod table;
 mod workload;

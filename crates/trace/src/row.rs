@@ -68,9 +68,13 @@ const COARSE_MS: f64 = 4e9;
 impl Moment {
     /// The nearest nanosecond; nothing where 64 bits do not hold it.
     pub fn from_ms(ms: f64) -> Option<Self> {
-        if ms.fract() == 0.0 || ms.abs() < COARSE_MS {
-            let nanos = (ms * 1e6).round();
-            return (nanos.abs() < i64::MAX as f64).then_some(Self { nanos: nanos as i64 });
+        if ms.fract() == 0.0 {
+            // As an integer: a product of that size would be off by tens of nanoseconds.
+            let whole = (ms.abs() < i64::MAX as f64).then_some(ms as i64)?;
+            return whole.checked_mul(1_000_000).map(|nanos| Self { nanos });
+        }
+        if ms.abs() < COARSE_MS {
+            return Some(Self { nanos: (ms * 1e6).round() as i64 });
         }
         // What was written is shorter than the binary number, and is what is meant.
         Self::from_decimal(&ms.to_string(), 6)
@@ -151,7 +155,16 @@ mod tests {
 
     #[test]
     fn what_is_written_is_what_was_read() {
-        for text in ["0", "27482", "0.1", "-5.25", "1779163048815.123", "0.000001", "1700158623979.96"] {
+        for text in [
+            "0",
+            "27482",
+            "0.1",
+            "-5.25",
+            "1779163048815",
+            "1779163048815.123",
+            "0.000001",
+            "1700158623979.96",
+        ] {
             let ms: f64 = text.parse().unwrap();
             assert_eq!(Moment::from_ms(ms).unwrap().ms().to_string(), text);
             assert_eq!(Moment::from_decimal(text, 6).unwrap().ms().to_string(), text);

@@ -5,8 +5,8 @@ use std::io::BufRead;
 use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
 use wavetank_model::{Error, Result};
 
-use crate::Input;
 use crate::input::broken;
+use crate::{Input, Moment};
 
 /// An open table.
 pub(crate) struct Table {
@@ -100,6 +100,14 @@ pub(crate) fn tokens(text: &str) -> Option<u32> {
     let number: f64 = text.parse().ok()?;
     let whole = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
     whole.then_some(number as u32)
+}
+
+/// What [`seconds`] takes.
+pub(crate) const SECONDS: &str = "seconds, not negative";
+
+/// Seconds since the start of a trace.
+pub(crate) fn seconds(text: &str) -> Option<Moment> {
+    text.parse().ok().and_then(Moment::from_seconds).filter(|moment| moment.nanos >= 0)
 }
 
 #[cold]

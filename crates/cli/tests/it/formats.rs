@@ -87,3 +87,45 @@ fn a_broken_row_is_named() {
     let expected = "error: burst.csv:3: \"Request tokens\" is \"many\"\nhint: ";
     assert!(message.starts_with(expected), "{message}");
 }
+
+/// Broken by: a fill that is not said on standard error, or not in the report.
+#[test]
+fn fills_are_told() {
+    let sandbox = Sandbox::empty();
+    let rows = "2023-11-16 18:17:03.9799600,480,10\r\n2023-11-16 18:17:04.4799600,318,8\r\n";
+    sandbox.write("a.csv", format!("TIMESTAMP,ContextTokens,GeneratedTokens\r\n{rows}"));
+    let header =
+        "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n";
+    sandbox.write("b.csv", format!("{header}5,s,1,m,480,10,490,x\n5.5,s,1,m,318,8,326,x\n"));
+    let filled = "2 requests without block ids: every prompt is like no other (--fill hash=unique)";
+    let follows =
+        "1 request follow a turn of their session: they come after its end by the difference of their times";
+    for (trace, notes) in
+        [("azure:a.csv", vec![filled]), ("a.csv", vec![filled]), ("burstgpt:b.csv", vec![filled, follows])]
+    {
+        let run = sandbox.run(&format!("replay {trace} --report-json r.json --per-request-jsonl q.jsonl"));
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let told: String = notes.iter().map(|note| format!("warning: {note}\n")).collect();
+        assert_eq!(run.stderr, told, "{trace}");
+        let report = sandbox.report("r.json");
+        assert_eq!(report.json()["warnings"], serde_json::json!(notes), "{trace}");
+        assert_eq!(report.count("/completed_requests"), 2);
+        assert_eq!((report.count("/total_input_tokens"), report.count("/total_output_tokens")), (798, 18));
+        assert_eq!(sandbox.read("q.jsonl").lines().count(), 2);
+    }
+    let run = sandbox.run("replay burstgpt:b.csv --fill hash=session --report-json r.json");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("begins with all that was said before in its session (--fill hash=session)"));
+}
+
+/// Broken by: storage calls that are taken for requests, or a message that leads nowhere.
+#[test]
+fn storage_calls_are_led_elsewhere() {
+    let sandbox = Sandbox::empty();
+    let rows = "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n1,Write,5,Tier-0,a,Prefill\n";
+    sandbox.write("calls.csv", rows);
+    let message = sandbox.refuse("calls.csv");
+    let expected =
+        "error: calls.csv: is a trace of storage calls, not of requests\nhint: `wavetank trace replay`";
+    assert!(message.starts_with(expected), "{message}");
+}

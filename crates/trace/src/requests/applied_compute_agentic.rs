@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use wavetank_model::{Error, Nanos, Result};
 
-use super::lines::object;
+use super::lines::from_json;
 use super::{Blocks, Entry, JsonLine, LineReader, Provides, ReadOptions, Rows, SharedPrefix};
 use crate::Input;
 
@@ -29,7 +29,7 @@ const TOKENS_PER_ID: u32 = 512;
 
 /// In hints.
 const SHAPE: &str = concat!(
-    r#"a session is {"num_turns": 1, "input_prompt_length": 64, "assistant_response_length": [2], "#,
+    r#"{"num_turns": 1, "input_prompt_length": 64, "assistant_response_length": [2], "#,
     r#""tool_call_output_length": [2], "tool_call_latency": [0.5], "final_assistant_response_length": 2}"#,
 );
 
@@ -62,7 +62,7 @@ struct Sessions {
 
 impl JsonLine for Sessions {
     fn parse(&mut self, line: &[u8], rows: &mut Rows) -> Result<()> {
-        let session: Line = object(line, SHAPE)?;
+        let session: Line = from_json(line, SHAPE)?;
         let turns = session.turns()?;
         let name = format!("session_{}", self.read + 1);
         let longest = turns.last().map_or(0, |turn| turn.input_tokens);

@@ -4,8 +4,8 @@
 use wavetank_model::Result;
 
 use super::{Entry, Outcome, Provides, TableFormat, TableReader};
-use crate::table::{Column, TOKENS, Table, tokens};
-use crate::{Moment, Row};
+use crate::Row;
+use crate::table::{Column, SECONDS, TOKENS, Table, seconds, tokens};
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
@@ -36,7 +36,7 @@ impl TableFormat for BurstGpt {
     }
 
     fn parse(&mut self, table: &Table, row: &mut Row) -> Result<Outcome> {
-        let start = table.parsed(self.timestamp, "seconds, not negative", seconds)?;
+        let start = table.parsed(self.timestamp, SECONDS, seconds)?;
         let input_tokens = table.parsed(self.request_tokens, TOKENS, tokens)?;
         let output_tokens = table.parsed(self.response_tokens, TOKENS, tokens)?;
         if input_tokens == 0 {
@@ -51,10 +51,6 @@ impl TableFormat for BurstGpt {
         (row.input_tokens, row.output_tokens) = (Some(input_tokens), Some(output_tokens));
         Ok(Outcome::Request)
     }
-}
-
-fn seconds(text: &str) -> Option<Moment> {
-    text.parse().ok().and_then(Moment::from_seconds).filter(|moment| moment.nanos >= 0)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use wavetank_model::{Error, Nanos, Result};
 
-use super::lines::object;
+use super::lines::from_json;
 use super::token_count::{TOKENS_PER_ID, block_ids};
 use super::{Blocks, Entry, JsonLine, LineReader, Provides, Rows};
 use crate::{Moment, Row};
@@ -32,7 +32,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// In hints.
 const SHAPE: &str = concat!(
-    r#"a request is {"input_toks": 10, "output_toks": 2, "arrival_time_ns": 0}, a session "#,
+    r#"{"input_toks": 10, "output_toks": 2, "arrival_time_ns": 0}, a session "#,
     r#"{"session_id": "a", "arrival_time_ns": 0, "sub_requests": [{"input_toks": 10, "output_toks": 2}]}"#,
 );
 
@@ -84,7 +84,7 @@ impl Requests {
 impl JsonLine for Requests {
     fn parse(&mut self, line: &[u8], rows: &mut Rows) -> Result<()> {
         let Line { session_id, arrival_time_ns, sub_requests, input_toks, output_toks, input_tok_ids } =
-            object(line, SHAPE)?;
+            from_json(line, SHAPE)?;
         let session = session_id.map(|name| match name {
             Name::Text(text) => text,
             Name::Number(number) => number.to_string(),

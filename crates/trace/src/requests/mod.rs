@@ -8,11 +8,17 @@ mod token_count;
 
 pub mod agentic_mooncake;
 pub mod applied_compute_agentic;
+pub mod azure;
 pub mod burstgpt;
+pub mod dynamo;
 pub mod llmservingsim;
+pub mod lookup_hashes;
 pub mod mooncake;
 pub mod mooncake_delta;
+pub mod otel;
+pub mod qwen_bailian;
 pub mod sharegpt;
+pub mod vidur;
 
 use std::io;
 
@@ -38,10 +44,13 @@ pub struct Entry {
     /// Whether a file that begins so is of this format.
     pub recognises: fn(&Head) -> bool,
     /// Reads the files of a trace, at least one, one after the other.
-    pub read: fn(&[Input], &ReadOptions) -> Result<Box<dyn Reader>>,
+    pub read: Open,
     /// Begins a trace whose ids stand for so many tokens, where it can be written.
     pub write: Option<Begin>,
 }
+
+/// Opens the files of a trace.
+pub type Open = fn(&[Input], &ReadOptions) -> Result<Box<dyn Reader>>;
 
 /// Begins a trace.
 pub type Begin = for<'w> fn(Output<'w>, &WriteOptions) -> io::Result<Box<dyn Writer + 'w>>;
@@ -59,11 +68,17 @@ impl Described for Entry {
 pub const ALL: &[Entry] = &[
     agentic_mooncake::ENTRY,
     applied_compute_agentic::ENTRY,
+    azure::ENTRY,
     burstgpt::ENTRY,
+    dynamo::ENTRY,
     llmservingsim::ENTRY,
+    lookup_hashes::ENTRY,
     mooncake::ENTRY,
     mooncake_delta::ENTRY,
+    otel::ENTRY,
+    qwen_bailian::ENTRY,
     sharegpt::ENTRY,
+    vidur::ENTRY,
 ];
 
 /// What the requests of a format tell. What a consumer needs beyond it is filled by a rule, or refused.
@@ -196,4 +211,12 @@ pub trait Writer {
 
     /// Ends the trace; without it the last requests may be missing.
     fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// What a format cannot be written without is not told by a request.
+fn untold(what: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("{what} is not told, and this format cannot do without"),
+    )
 }

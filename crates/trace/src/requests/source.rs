@@ -3,6 +3,7 @@
 use wavetank_model::{Error, Result};
 
 use super::{ALL, Entry, ReadOptions, Reader};
+use crate::call_guess::is_of_calls;
 use crate::{Head, Input};
 
 /// The files of one trace.
@@ -110,6 +111,11 @@ fn guess(input: &Input) -> Result<&'static Entry> {
     let fits: Vec<&Entry> = ALL.iter().filter(|entry| (entry.recognises)(&head)).collect();
     match &fits[..] {
         [only] => Ok(only),
+        [] if is_of_calls(&head) => {
+            Err(Error::input("is a trace of storage calls, not of requests").at(input.name()).hint(
+                "`wavetank trace replay` makes its calls again, `wavetank trace mrc` says what a cache hits",
+            ))
+        }
         // Whoever reads it says what is wrong with which line.
         [] if head.is_object() => Ok(&super::mooncake::ENTRY),
         [] => Err(Error::input("is of no known trace format").at(input.name()).hint(hint())),
