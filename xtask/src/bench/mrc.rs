@@ -15,9 +15,9 @@ pub(super) fn measure(_: &Options) -> Result<Page, String> {
     let long = trace::repeated(&conversation, COPIES)?;
     let program = target_dir().join("release/examples/curves");
     let table = output_of(Command::new(program).args([conversation, long]))? + "\n";
-    let method = "One pass over a trace in memory, on one core; CPU is that of the thread, the mean of passes \
-                  of half a second together. Curves of policies other than LRU are those of eight capacities, \
-                  with LRU's beside them. Errors are those of block hit ratios at eight capacities with ten \
-                  seeds, in points of a hundred, against curves on everything.\n";
+    let method = "One pass over a trace in memory, on one core; CPU is that of the thread, the mean of \
+                  passes of half a second together. Curves of policies other than LRU are those of eight \
+                  capacities, with LRU's beside them. Errors are those of block hit ratios at eight \
+                  capacities with ten seeds, in points of a hundred, against curves on everything.\n";
     Ok(Page { method: method.to_owned(), table })
 }

@@ -4,8 +4,8 @@
 //! block is there if its own weight and those of all blocks above it do: its distance. An object larger
 //! than the capacity goes through the cache and empties it; an object's weight is taken to stay what it is.
 //!
-//! Rows of blocks that came together are neighbours, each the only way to the next: with [`Rule::Prefix`] a
-//! block has one block before it, so only the first of them is found by its identity.
+//! Rows of blocks that came together are neighbours. Where all blocks are looked at and have one block
+//! before them, each is the only way to the next, and only the first is found by its identity.
 
 use std::collections::BTreeMap;
 
@@ -152,8 +152,8 @@ impl Stack {
     fn row_of(&mut self, part: &Part, last: u32) -> u32 {
         let fresh = self.rows.len() as u32;
         // A new block behind the newest one needs no way to it but that.
-        let is_behind = last != NONE && last.wrapping_add(1) == fresh;
-        if is_behind && self.settings.rule == Rule::Prefix && self.is_new(last) {
+        let is_behind = last != NONE && last + 1 == fresh && self.is_new(last);
+        if is_behind && self.has_ways() {
             self.rows.push(Row { id: part.id, slot: NONE, turn: part.turn });
             return fresh;
         }
@@ -167,6 +167,11 @@ impl Stack {
         number
     }
 
+    /// Whether the row before it is the only way to a block: whoever asks for the one asks for the other.
+    fn has_ways(&self) -> bool {
+        self.settings.rule == Rule::Prefix && self.found.one_in == 1
+    }
+
     fn is_new(&self, number: u32) -> bool {
         self.rows[number as usize].slot == NONE
     }
@@ -178,7 +183,7 @@ impl Stack {
         for (part, &number) in parts.iter().zip(numbers) {
             let times = stands_for(part.turn, one_in);
             self.found.seen.add(part, times);
-            let slot = self.rows[number as usize].slot;
+            let Row { slot, turn, .. } = self.rows[number as usize];
             is_whole &= slot != NONE;
             if slot == NONE || (!is_whole && self.settings.rule == Rule::Prefix) {
                 continue;
@@ -187,10 +192,9 @@ impl Stack {
             known = (slot as usize, distance);
             greatest = if self.settings.rule == Rule::Prefix { distance.max(greatest) } else { distance };
             // What lies above is seen by those that stand for it; the block itself is there.
-            let size = self.settings.sizes.of(part.weight);
+            let others = self.settings.sizes.of(part.weight).saturating_mul(stands_for(turn, one_in) - 1);
             let tally = if part.turn.is_trunk() { &mut self.found.trunk } else { &mut self.found.rest };
-            let distance = greatest.saturating_sub(size.saturating_mul(times - 1));
-            tally.add(distance, Count::of(part.weight, times));
+            tally.add(greatest.saturating_sub(others), Count::of(part.weight, times));
         }
     }
 
@@ -252,16 +256,15 @@ impl Stack {
         }
     }
 
-    /// The trunk has changed: other blocks than before are looked at on the way to a block, and what has
-    /// left the trunk is forgotten. Where all blocks are looked at nothing changes.
+    /// The trunk has changed: what has left it is looked at in turn from now on, or not at all, and is
+    /// forgotten. Where all blocks are looked at nothing changes.
     pub(super) fn follow(&mut self, trunk: &Trunk) {
         if self.found.one_in > 1 {
             self.keep(|row| !row.turn.is_trunk() || trunk.contains(row.id));
         }
     }
 
-    /// Drops the other rows. Ways may lead over dropped ones, so all rows are found by identity from now
-    /// on.
+    /// Drops the other rows. Those that are left are found by identity: ways led over dropped ones.
     fn keep(&mut self, stays: impl Fn(&Row) -> bool) {
         let mut edit = self.line.edit();
         self.rows.retain(|row| {

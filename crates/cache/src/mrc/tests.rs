@@ -1,12 +1,13 @@
 //! Curves beside plain lists: caches that are searched from end to end.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 
-use super::cut::{Cut, Part};
+use super::cut::{Cut, Part, Trunk, Turn};
 use super::stack::{Settings, Stack, is_looked_at, stands_for};
 use super::tally::Tally;
+use super::window::Window;
 use super::*;
 use crate::eviction::{self, ALL, LRU, Quotas, policy};
 
@@ -178,35 +179,34 @@ proptest! {
 /// What was counted for blocks that are not of the trunk, by distance, and what one of them stands for.
 type Counted = (Vec<(u64, u64)>, u64);
 
-fn cut(rule: Rule) -> Cut {
-    let mut cut = Cut::of(rule, 9);
-    let mut window = window::Window::default();
-    // Prompts that begin with 0, 1 are a trunk.
-    for _ in 0..40 {
-        window.push(Access { blocks: &blocks(&[0, 1], rule), tenant: 0 });
+/// Shows prompts cut into parts to `see`, in two halves with different trunks, each told to `follow` first.
+fn in_two_eras<S>(
+    (prompts, rule): (&[Prompt], Rule),
+    state: &mut S,
+    follow: impl Fn(&mut S, &Trunk),
+    see: impl Fn(&mut S, &[Part]),
+) {
+    let (mut cut, mut parts) = (Cut::of(rule, 9), Vec::new());
+    let halves = prompts.split_at(prompts.len() / 2);
+    for (half, trunk) in [(halves.0, [0, 1]), (halves.1, [1, 2])] {
+        let mut window = Window::default();
+        (0..40).for_each(|_| window.push(Access { blocks: &blocks(&trunk, rule), tenant: 0 }));
+        assert!(cut.trunk.become_these(&window.frequent(rule, &cut.trunk)));
+        follow(state, &cut.trunk);
+        for prompt in half {
+            cut.parts(&blocks(prompt, rule), &mut parts);
+            see(state, &parts);
+        }
     }
-    assert!(cut.trunk.become_these(&window.frequent(rule, &cut.trunk)));
-    cut
-}
-
-fn cut_prompts(prompts: &[Prompt], rule: Rule) -> Vec<Vec<Part>> {
-    let (cut, mut parts) = (cut(rule), Vec::new());
-    let one = |prompt: &Prompt| {
-        cut.parts(&blocks(prompt, rule), &mut parts);
-        parts.clone()
-    };
-    prompts.iter().map(one).collect()
 }
 
 fn thinned(prompts: &[Prompt], settings: Settings) -> Counted {
     let mut stack = Stack::of(settings);
-    cut_prompts(prompts, settings.rule).iter().for_each(|parts| stack.access(parts));
+    in_two_eras((prompts, settings.rule), &mut stack, Stack::follow, Stack::access);
     let found = stack.finish();
     let pairs = Tally::strata(found.trunk, found.rest);
-    (
-        pairs.map(|(distance, here)| (distance, here.rest.blocks)).filter(|pair| pair.1 > 0).collect(),
-        found.one_in,
-    )
+    let rest = pairs.map(|(distance, here)| (distance, here.rest.blocks)).filter(|pair| pair.1 > 0);
+    (rest.collect(), found.one_in)
 }
 
 /// The same with a list from the top down that is walked.
@@ -214,22 +214,21 @@ struct ThinList {
     settings: Settings,
     one_in: u64,
     stack: Vec<Part>,
-    counts: std::collections::BTreeMap<u64, u64>,
+    counts: BTreeMap<u64, u64>,
 }
 
 impl ThinList {
     fn of(prompts: &[Prompt], settings: Settings) -> Counted {
-        let mut list =
-            Self { settings, one_in: settings.one_in, stack: Vec::new(), counts: Default::default() };
-        for parts in cut_prompts(prompts, settings.rule) {
-            list.access(&parts);
-            while list.stack.len() > settings.most_blocks && list.one_in < cut::Turn::MOST {
-                list.one_in *= 2;
-                let one_in = list.one_in;
-                list.stack.retain(|part| is_looked_at(part.turn, one_in));
-            }
-        }
+        let (stack, counts) = (Vec::new(), BTreeMap::new());
+        let mut list = Self { settings, one_in: settings.one_in, stack, counts };
+        in_two_eras((prompts, settings.rule), &mut list, Self::follow, Self::access);
         (list.counts.into_iter().collect(), list.one_in)
+    }
+
+    /// What was of the trunk and is not is forgotten, unless all blocks are looked at.
+    fn follow(&mut self, trunk: &Trunk) {
+        let all = self.one_in == 1;
+        self.stack.retain(|part| all || !part.turn.is_trunk() || trunk.contains(part.id));
     }
 
     fn size(&self, part: &Part) -> u64 {
@@ -255,6 +254,10 @@ impl ThinList {
         for part in parts.iter().rev() {
             self.stack.retain(|other| other.id != part.id);
             self.stack.insert(0, *part);
+        }
+        while self.stack.len() > self.settings.most_blocks && self.one_in < Turn::MOST {
+            self.one_in *= 2;
+            self.stack.retain(|part| is_looked_at(part.turn, self.one_in));
         }
     }
 }
