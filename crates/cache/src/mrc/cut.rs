@@ -15,6 +15,8 @@
 //!
 //! Where each block is served for itself, each is drawn by its own hash.
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashTable;
 
 use super::{Block, Rule, mixed};
@@ -66,9 +68,8 @@ impl Turn {
 /// Blocks that many requests have, by their identities.
 #[derive(Debug, Default)]
 pub(super) struct Trunk {
+    /// Each with a number, as small as may be: one in so many numbers is one in so many of the trunk.
     ids: HashTable<(u64, u32)>,
-    /// The number of the next one: one in so many of the trunk is one in so many numbers.
-    next: u32,
 }
 
 impl Trunk {
@@ -87,9 +88,11 @@ impl Trunk {
             return false;
         }
         let before = std::mem::take(&mut self.ids);
+        let number = |id| before.find(id, |row| row.0 == id).map(|row| row.1);
+        let kept: BTreeSet<u32> = ids.iter().filter_map(|&id| number(id)).collect();
+        let mut free = (0..).filter(|number| !kept.contains(number));
         for &id in ids {
-            let number = before.find(id, |row| row.0 == id).map_or(self.next, |row| row.1);
-            self.next = self.next.max(number + 1) % Turn::MOST as u32;
+            let number = number(id).or_else(|| free.next()).expect("numbers are endless");
             self.ids.insert_unique(id, (id, number), |row| row.0);
         }
         true
@@ -159,4 +162,21 @@ fn chained(blocks: &[Block]) -> impl Iterator<Item = u64> {
         *before = link(*before, block.id);
         Some(*before)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: numbers that only grow. Of a trunk of one block, one in many is that block.
+    #[test]
+    fn a_trunk_that_changes_has_small_numbers() {
+        let mut trunk = Trunk::default();
+        let turn = |trunk: &Trunk, id| trunk.turn(id).map(|turn| turn.0 & !Turn::TRUNK);
+        assert!(trunk.become_these(&[10, 20, 30]));
+        assert!(!trunk.become_these(&[30, 10, 20]));
+        assert!(trunk.become_these(&[40, 20, 50]));
+        assert_eq!([10, 20, 30, 40, 50].map(|id| turn(&trunk, id)), [None, Some(1), None, Some(0), Some(2)]);
+        assert!(trunk.become_these(&[60]) && trunk.turn(60).is_some_and(|turn| turn.has_come(1 << 16)));
+    }
 }
