@@ -48,7 +48,7 @@ impl Default for Plan {
             one_in: 8,
             least_entries: 256,
             lru_one_in: 1,
-            most_blocks: 1 << 20,
+            most_blocks: 1 << 19,
             seed: 42,
         }
     }

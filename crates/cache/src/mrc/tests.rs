@@ -165,8 +165,8 @@ proptest! {
     }
 
     /// Broken by: a row that cannot be found when the way to it was dropped, weights that are not doubled,
-    /// or are for the trunk, a drawn block that counts for itself alone, and, after the trunk changed, a block
-    /// that is taken for new because the one before it is.
+    /// or are for the trunk, a drawn block that counts for itself alone, and, after the trunk changed, a
+    /// block that is taken for new because the one before it is.
     #[test]
     fn a_thinned_stack_is_a_thinned_list(prompts in prompts(), most_blocks in 1usize..40, one_in in 0u32..3) {
         for (rule, sizes) in rules_and_sizes() {
