@@ -315,7 +315,11 @@ fn the_best_of_many_survives_its_rungs() {
         text.replace("num_workers = 4", "num_workers = 4\ntiming = 'roofline:llama-3.1-8b,gpu=h100'");
     let goal = "[search]\ngoal = 'best'\nminimize = 'cost_usd_per_million_tokens'\nrungs = 2\n[cost]\n";
     let cheapest = whole(&spec(&format!("{priced}{goal}")), 2);
-    assert!(cheapest.search().unwrap()["answer"]["value"].as_f64().unwrap() > 0.0, "the GPU is the timing's");
+    let search = cheapest.search().unwrap();
+    assert!(search["answer"]["value"].as_f64().unwrap() > 0.0, "the GPU is the timing's");
+    assert_eq!(search["proof"][0]["metrics"]["cost_usd_per_million_tokens"], search["answer"]["value"]);
+    assert!(cheapest.table().contains("┃ cost_usd_per_million_tokens"), "{}", cheapest.table());
+    assert!(cheapest.table().contains(" whole ones, where all points are 8"), "{}", cheapest.table());
 }
 
 /// Specs, and how what is said of them begins.

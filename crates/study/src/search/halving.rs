@@ -94,8 +94,10 @@ pub(super) fn run<'a>(
         }
     }
     let is_whole = shown.len() == rungs.len();
-    let mut finalists: Vec<(&Point, Arc<Finished>)> =
-        scores.iter().filter_map(|score| Some((score.point, bank.kept(&score.point.hash)?))).collect();
+    let mut finalists: Vec<(&Point, Arc<Finished>)> = Vec::new();
+    for score in &scores {
+        finalists.extend(bank.found(score.point)?.map(|finished| (score.point, finished)));
+    }
     let best = scores.first().filter(|best| is_whole && best.meets());
     let json = json!({
         "goal": "best",

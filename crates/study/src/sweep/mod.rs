@@ -350,12 +350,14 @@ fn mark_front(objectives: &pareto::Objectives, rows: &mut [Row]) {
     rows.iter_mut().zip(front).for_each(|(row, on_front)| row.is_on_front = on_front);
 }
 
-/// What a table shows: what is wanted and what is bounded, or what most look at first.
+/// What a table shows: what is wanted, searched for and bounded, or what most look at first.
 fn spec_metrics(head: &Head) -> Vec<usize> {
     let bounded = head.sla.as_object().into_iter().flat_map(|bounds| bounds.keys());
     let bounded =
         bounded.filter(|name| !name.starts_with("counts.")).filter_map(|name| metric::find(name).ok());
-    let mut chosen: Vec<usize> = head.objectives.metrics().collect();
+    let searched = ["minimize", "maximize", "prefer"].map(|key| head.plan["search"][key].as_str());
+    let searched = searched.into_iter().flatten().filter_map(|name| metric::find(name).ok());
+    let mut chosen: Vec<usize> = head.objectives.metrics().chain(searched).collect();
     chosen.extend(bounded);
     if chosen.is_empty() {
         chosen = SHOWN.map(metric::number).into();
