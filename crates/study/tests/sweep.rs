@@ -231,6 +231,10 @@ fn the_smallest_fleet_is_the_grids() {
     let runs = search["runs"].as_u64().unwrap();
     assert_eq!((found.rows.len() as u64, search["grid"].clone()), (runs, json!(32)));
     assert!(runs <= 10, "{runs}");
+    let (stop, told) = (AtomicBool::new(false), Count::default());
+    let setting = Setting { threads: 2, stop: &stop, store: None, onlooker: &told };
+    Sweep::prepare(&search_spec, Shard::WHOLE, 2).unwrap().run(&setting).unwrap();
+    assert_eq!(told.0.into_inner() as u64, runs, "someone who watches is told of every run");
     let proof = search["proof"].as_array().unwrap();
     assert_eq!(proof[0]["meets"], true);
     assert!(proof[1..].iter().all(|row| row["meets"] == false) && proof.len() >= 2);
