@@ -326,6 +326,20 @@ fn the_best_of_many_survives_its_rungs() {
     assert!(cheapest.table().contains(" whole ones, where all points are 8"), "{}", cheapest.table());
 }
 
+/// Broken by: prices that are nobody's and are not said to be, or users' own that are doubted.
+#[test]
+fn prices_of_the_built_in_table_are_said_to_be() {
+    let text = "[base]\ntrace = 'single_turn.jsonl'\n[axes]\nnum_workers = [1, 2]\n[cost]\n";
+    let built_in = whole(&spec(&format!("{text}gpu = 'h200'")), 2);
+    let [caveat] = &built_in.warnings[..] else { panic!("{:?}", built_in.warnings) };
+    assert!(caveat.starts_with("h200_sxm is taken to cost ") && caveat.contains("RunPod"), "{caveat}");
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("own.csv");
+    std::fs::write(&table, "gpu,usd_per_hour,busy_watts,idle_watts\nh200,1,2,1\n").unwrap();
+    let own = whole(&spec(&format!("{text}gpu = 'h200'\ntable = '{}'", table.display())), 2);
+    assert!(own.warnings.is_empty() && own.rows[0].metrics.iter().any(|value| !value.is_nan()));
+}
+
 /// Specs, and how what is said of them begins.
 const WRONG: &[(&str, &str)] = &[
     ("[bsae]\n", "s.toml:1: unknown field \"bsae\"\nhint: did you mean base?"),

@@ -19,6 +19,7 @@ pub(crate) mod spec;
 pub(crate) mod store;
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -221,12 +222,15 @@ impl<'s> Sweep<'s> {
     }
 
     fn rows(&self, asked: &[Asked<'_>], warnings: &mut Vec<String>) -> Result<Vec<Row>> {
-        let mut unpriced = 0;
+        let (mut unpriced, mut gpus) = (0, BTreeSet::new());
         let mut rows = Vec::with_capacity(asked.len());
         for (point, finished) in asked {
             let mut metrics = finished.metrics.clone();
             match self.fleet(point)? {
-                Some(fleet) => fleet.derive(&mut metrics),
+                Some(fleet) => {
+                    fleet.derive(&mut metrics);
+                    gpus.extend(fleet.gpus());
+                }
                 None => unpriced += usize::from(self.planner.spec.cost.is_some()),
             }
             rows.push(Row {
@@ -243,6 +247,7 @@ impl<'s> Sweep<'s> {
             warnings
                 .push(format!("{unpriced} points have no cost: [cost] names no gpu, nor does their timing"));
         }
+        warnings.extend(self.planner.spec.cost.iter().flat_map(|cost| cost.caveats(&gpus)));
         Ok(rows)
     }
 
