@@ -50,6 +50,13 @@ fn bar(expected: u64, what: &str) -> ProgressBar {
     ProgressBar::new(expected).with_style(style)
 }
 
+/// For what ends when it has found something: what was done, and for how long.
+fn count(what: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{{spinner}} {{pos}} {what}, {{elapsed}}"))
+        .expect("the template is well formed");
+    ProgressBar::no_length().with_style(style)
+}
+
 impl Sink<ServeEvent<'_>> for Progress {
     fn record(&mut self, event: &ServeEvent<'_>) {
         if matches!(event, ServeEvent::RequestCompleted { .. } | ServeEvent::RequestRejected { .. }) {
@@ -102,10 +109,14 @@ impl Onlooker for PointProgress {
     fn done(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let expected = self.expected.load(Ordering::Relaxed);
-        if expected == 0 || self.started.elapsed() < PATIENCE {
+        if self.started.elapsed() < PATIENCE {
             return;
         }
-        self.bar.get_or_init(|| bar(expected, "points")).set_position(done);
+        let shown = || match expected {
+            0 => count("points run, searching"),
+            _ => bar(expected, "points"),
+        };
+        self.bar.get_or_init(shown).set_position(done);
     }
 }
 

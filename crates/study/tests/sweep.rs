@@ -231,6 +231,10 @@ fn the_smallest_fleet_is_the_grids() {
     let runs = search["runs"].as_u64().unwrap();
     assert_eq!((found.rows.len() as u64, search["grid"].clone()), (runs, json!(32)));
     assert!(runs <= 10, "{runs}");
+    let (stop, told) = (AtomicBool::new(false), Count::default());
+    let setting = Setting { threads: 2, stop: &stop, store: None, onlooker: &told };
+    Sweep::prepare(&search_spec, Shard::WHOLE, 2).unwrap().run(&setting).unwrap();
+    assert_eq!(told.0.into_inner() as u64, runs, "someone who watches is told of every run");
     let proof = search["proof"].as_array().unwrap();
     assert_eq!(proof[0]["meets"], true);
     assert!(proof[1..].iter().all(|row| row["meets"] == false) && proof.len() >= 2);
@@ -317,12 +321,14 @@ fn the_best_of_many_survives_its_rungs() {
     let cheapest = whole(&spec(&format!("{priced}{goal}")), 2);
     let search = cheapest.search().unwrap();
     assert!(search["answer"]["value"].as_f64().unwrap() > 0.0, "the GPU is the timing's");
-    assert!(search["proof"][0]["metrics"]["cost_usd_per_million_tokens"].as_f64().unwrap() > 0.0);
     let cost = metrics().iter().position(|metric| metric.name == "cost_usd_per_million_tokens").unwrap();
     assert!(
         cheapest.rows.iter().all(|row| row.metrics[cost] > 0.0),
         "rows are priced as the search's runs are"
     );
+    assert_eq!(search["proof"][0]["metrics"]["cost_usd_per_million_tokens"], search["answer"]["value"]);
+    assert!(cheapest.table().contains("┃ cost_usd_per_million_tokens"), "{}", cheapest.table());
+    assert!(cheapest.table().contains(" whole ones, where all points are 8"), "{}", cheapest.table());
 }
 
 /// Broken by: seeds that are run again without a word, or a warning where chance makes them differ.
@@ -334,6 +340,20 @@ fn seeds_of_what_is_not_left_to_chance_are_noted() {
     };
     assert!(warned("trace = \"conversation.jsonl\""));
     assert!(!warned("trace = \"conversation.jsonl\"\nnum_workers = 2\nrouter_mode = 'kv_router'"));
+}
+
+/// Broken by: prices that are nobody's and are not said to be, or users' own that are doubted.
+#[test]
+fn prices_of_the_built_in_table_are_said_to_be() {
+    let text = "[base]\ntrace = 'single_turn.jsonl'\n[axes]\nnum_workers = [1, 2]\n[cost]\n";
+    let built_in = whole(&spec(&format!("{text}gpu = 'h200'")), 2);
+    let [caveat] = &built_in.warnings[..] else { panic!("{:?}", built_in.warnings) };
+    assert!(caveat.starts_with("h200_sxm is taken to cost ") && caveat.contains("RunPod"), "{caveat}");
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("own.csv");
+    std::fs::write(&table, "gpu,usd_per_hour,busy_watts,idle_watts\nh200,1,2,1\n").unwrap();
+    let own = whole(&spec(&format!("{text}gpu = 'h200'\ntable = '{}'", table.display())), 2);
+    assert!(own.warnings.is_empty() && own.rows[0].metrics.iter().any(|value| !value.is_nan()));
 }
 
 /// Specs, and how what is said of them begins.

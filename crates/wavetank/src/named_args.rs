@@ -52,6 +52,10 @@ impl ReplayArgs {
 
 fn unknown(name: &str) -> Error {
     let error = Error::usage(format!("unknown field \"{name}\""));
+    if name == "plan" {
+        return error
+            .hint("--plan runs a plan as it is: name the flags it was made from, they can be varied");
+    }
     match nearest(name, ReplayArgs::names()) {
         Some(known) => error.hint(format!("did you mean {known}?")),
         None => error.hint("fields are the flags of `wavetank replay --help`, with underscores: num_workers"),
@@ -280,6 +284,7 @@ mod tests {
                 json!(3),
                 "unknown field \"colour_of_the_sea\"\nhint: fields are the flags",
             ),
+            ("plan", json!("report.json"), "unknown field \"plan\"\nhint: --plan runs a plan as it is"),
             ("concurrency_unit", json!("x"), "\"concurrency_unit\": must be requests or sessions, not \"x\""),
         ] {
             let message = set(&[(name, value)]).expect_err(name).to_string();

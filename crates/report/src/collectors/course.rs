@@ -12,10 +12,14 @@ use crate::course::{Course, Fleet, Track};
 use level::Level;
 use values::Values;
 
-/// Spans; a run has more than half of them, unless it is very short.
+/// Spans; a run has more than half of them, unless it is very short or has few requests.
 const MOST: u64 = 400;
 /// The shortest span.
 const SHORTEST: Nanos = Nanos(1_000_000);
+/// Served requests that a span should have on average: percentiles of two are two requests.
+const ENOUGH: usize = 20;
+/// Spans that are left where there are few requests; twice as many become fewer.
+const FEWEST: usize = 40;
 /// More workers than that share tracks.
 const MOST_TRACKS: u32 = 64;
 
@@ -179,7 +183,13 @@ impl CourseOf {
     /// All of it, of a run that ended at `end`.
     pub fn course(&self, end: Nanos) -> Course {
         let mut whole = self.clone();
-        let spans = whole.place(Nanos(end.0.saturating_sub(1))).span + 1;
+        let last = Nanos(end.0.saturating_sub(1));
+        let mut spans = whole.place(last).span + 1;
+        let served = whole.ttft_ms.count();
+        while spans >= 2 * FEWEST && (1..ENOUGH * spans).contains(&served) {
+            whole.widen();
+            spans = whole.place(last).span + 1;
+        }
         let step = Nanos(whole.step);
         let width = |span: usize| (end.0 - span as u64 * step.0).min(step.0) as f64;
         let widths: Vec<f64> = (0..spans).map(width).collect();

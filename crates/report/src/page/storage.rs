@@ -40,11 +40,22 @@ const ROWS: [(&str, &str); 10] = [
     ("/summary/queue_wait_ms/p95", "waiting for a worker, P95 (ms)"),
 ];
 
+/// A number that has samples: the reference's keys are 0 where there are none.
+fn sampled(report: &Value, pointer: &str) -> f64 {
+    let value = number(report, pointer);
+    let is_nothing = match pointer {
+        device if device.ends_with("_device_p95_ms") => value == 0.0,
+        request if request.ends_with("_ms/p95") => number(report, "/requests_completed") == 0.0,
+        _ => false,
+    };
+    if is_nothing { f64::NAN } else { value }
+}
+
 /// A row for each number that any run has, and what took the most time in words.
 fn glance(runs: &[&Run]) -> Table {
-    let has = |pointer: &str| runs.iter().any(|run| number(&run.report, pointer).is_finite());
+    let has = |pointer: &str| runs.iter().any(|run| sampled(&run.report, pointer).is_finite());
     let row = |(pointer, name): &(&str, &str)| {
-        let numbers = runs.iter().map(|run| Cell::Number(number(&run.report, pointer)));
+        let numbers = runs.iter().map(|run| Cell::Number(sampled(&run.report, pointer)));
         std::iter::once(Cell::Text((*name).to_owned())).chain(numbers).collect()
     };
     let text = |run: &&Run, pointer: &str| {

@@ -1,5 +1,7 @@
 //! Many configurations: every point with its numbers, and those that nothing beats.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Cell, Entry, Run, Section, Table};
@@ -23,7 +25,7 @@ fn section(runs: &[&Run], run: &Run) -> Section {
     let figures: Vec<Figure> =
         metrics.windows(2).map(|pair| pareto(run, [&pair[0], &pair[1]], &of_run)).collect();
     let points = points(run, &metrics, figures.first().map(|figure| figure.id.clone()));
-    let tables = [Some(points), proof(run, &metrics)];
+    let tables = [Some(points), proof(run)];
     Section {
         title: format!("Points of {}", run.name),
         tables: tables.into_iter().flatten().collect(),
@@ -34,7 +36,11 @@ fn section(runs: &[&Run], run: &Run) -> Section {
 /// The metrics that points are compared by; two of every sweep where none were chosen.
 fn metrics(report: &Value) -> Vec<String> {
     let chosen = ["/pareto/minimize", "/pareto/maximize"].into_iter().flat_map(|side| items(report, side));
-    let mut metrics: Vec<String> = chosen.filter_map(|name| name.as_str().map(str::to_owned)).collect();
+    let searched = report.pointer("/search/metric").into_iter();
+    let mut metrics: Vec<String> =
+        chosen.chain(searched).filter_map(|name| name.as_str().map(str::to_owned)).collect();
+    let mut seen = BTreeSet::new();
+    metrics.retain(|name| seen.insert(name.clone()));
     for usual in ["p99_ttft_ms", "output_throughput_tok_s"] {
         if metrics.len() < 2 && !metrics.iter().any(|metric| metric == usual) {
             metrics.push(usual.to_owned());
@@ -57,6 +63,19 @@ fn is_in_front(row: &Value) -> bool {
     row.get("pareto").and_then(Value::as_bool) == Some(true)
 }
 
+/// Values that differ by more are told apart on a logarithmic axis only.
+const WIDE: f64 = 30.0;
+
+fn axis(name: &str, values: impl Iterator<Item = f64>) -> Axis {
+    let ends = values.filter(|value| value.is_finite()).fold(None, |ends: Option<(f64, f64)>, value| {
+        Some(ends.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
+    });
+    match ends {
+        Some((low, high)) if low > 0.0 && high > WIDE * low => Axis::log(name, ""),
+        _ => Axis::linear(name, ""),
+    }
+}
+
 /// All points in one series, in the order of the rows; the front is a line through its own.
 fn pareto(run: &Run, [x, y]: [&str; 2], of_run: &str) -> Figure {
     let rows = items(&run.report, "/rows");
@@ -71,8 +90,8 @@ fn pareto(run: &Run, [x, y]: [&str; 2], of_run: &str) -> Figure {
         title: format!("{y} against {x}"),
         about: format!("Every point by {x} and {y}; nothing is better than the points of the front in both."),
         kind: Kind::Points,
-        x: Axis::linear(x, ""),
-        y: Axis::linear(y, ""),
+        x: axis(x, all.points.iter().map(|point| point.0)),
+        y: axis(y, all.points.iter().map(|point| point.1)),
         series: if front.points.is_empty() { vec![all] } else { vec![all, front] },
     }
 }
@@ -103,11 +122,17 @@ fn points(run: &Run, metrics: &[String], of_figure: Option<String>) -> Table {
 }
 
 /// What a search stands on.
-fn proof(run: &Run, metrics: &[String]) -> Option<Table> {
+fn proof(run: &Run) -> Option<Table> {
     let points = items(&run.report, "/search/proof");
+    // The numbers that decided, which are not those of the picture.
+    let metrics: BTreeSet<&String> = points
+        .iter()
+        .filter_map(|point| point.get("metrics")?.as_object())
+        .flat_map(|metrics| metrics.keys())
+        .collect();
     let row = |point: &Value| {
         let verdict = point.get("verdict").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let metric = |name: &String| Cell::Number(number(point, &format!("/metrics/{}", escaped(name))));
+        let metric = |name: &&String| Cell::Number(number(point, &format!("/metrics/{}", escaped(name))));
         std::iter::once(Cell::Text(words(point)))
             .chain(metrics.iter().map(metric))
             .chain([Cell::Text(verdict)])
@@ -116,7 +141,7 @@ fn proof(run: &Run, metrics: &[String]) -> Option<Table> {
     (!points.is_empty()).then(|| Table {
         title: "What the answer stands on".to_owned(),
         columns: std::iter::once("point".to_owned())
-            .chain(metrics.iter().cloned())
+            .chain(metrics.iter().copied().cloned())
             .chain(["verdict".to_owned()])
             .collect(),
         rows: points.iter().map(row).collect(),
@@ -144,6 +169,7 @@ mod tests {
 
     use super::super::page;
     use super::*;
+    use crate::figure::Scale;
 
     fn run() -> Run {
         let row = |point: u32, workers: u32, ttft: f64, rate: f64, front: bool| {
@@ -154,7 +180,9 @@ mod tests {
             "kind": "sweep", "axes": ["num_workers"],
             "pareto": { "minimize": ["p99_ttft_ms"], "maximize": ["output_throughput_tok_s"] },
             "rows": [row(0, 8, 10.0, 7.0, true), row(1, 1, 50.0, 6.0, false), row(2, 2, 5.0, 3.0, true)],
-            "search": { "proof": [{ "parameters": { "num_workers": 2 }, "verdict": "meets the SLA" }] },
+            "search": { "metric": "p99_ttft_ms", "proof": [{
+                "parameters": { "num_workers": 2 }, "metrics": { "gpus": 2 }, "verdict": "meets the SLA",
+            }] },
         });
         Run { name: "s".to_owned(), report }
     }
@@ -170,6 +198,18 @@ mod tests {
         assert_eq!(figure.series[0].notes[1], "num_workers = 1");
         assert_eq!(figure.series[1].points, [(5.0, 3.0), (10.0, 7.0)], "the front is a line");
         assert_eq!(table.rows[1][..2], [Cell::Number(1.0), Cell::Number(1.0)]);
-        assert_eq!(section.tables[1].rows[0][0], Cell::Text("num_workers = 2".to_owned()));
+        let proof = &section.tables[1];
+        assert_eq!(proof.rows[0][..2], [Cell::Text("num_workers = 2".to_owned()), Cell::Number(2.0)]);
+        assert_eq!(proof.columns, ["point", "gpus", "verdict"]);
+        assert_eq!(table.columns[2..4], ["p99_ttft_ms", "output_throughput_tok_s"], "each once");
+    }
+
+    /// Broken by: an axis on which one point far off hides how the others differ, or a logarithm of 0.
+    #[test]
+    fn points_far_apart_are_on_a_logarithmic_axis() {
+        let scale = |values: &[f64]| axis("x", values.iter().copied()).scale;
+        assert_eq!(scale(&[70.0, 90.0, 31_000.0]), Scale::Log);
+        assert_eq!(scale(&[70.0, 90.0, f64::NAN]), Scale::Linear);
+        assert_eq!((scale(&[0.0, 31_000.0]), scale(&[])), (Scale::Linear, Scale::Linear));
     }
 }

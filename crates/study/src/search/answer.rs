@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
-use wavetank_report::render::table::framed;
+use wavetank_report::render::table::{framed, precise};
 
 use super::fleet;
 use crate::sweep::bound::Bound;
@@ -64,7 +64,11 @@ pub(crate) fn words(search: &Value) -> String {
             format!("Search: the best is {}: {metric} {value}", pairs(&answer["parameters"]))
         }
     };
-    let _ = writeln!(text, "; {runs} runs where all points are {grid}");
+    // Runs of a part of the trace are not to be counted like others.
+    let work = search["whole_runs"]
+        .as_f64()
+        .map_or(String::new(), |whole| format!(", as much work as {} whole ones,", precise(whole)));
+    let _ = writeln!(text, "; {runs} runs{work} where all points are {grid}");
     for answer in search["answers"].as_array().into_iter().flatten() {
         let found = match &answer["answer"] {
             Value::Null => "none meets the SLA".to_owned(),
@@ -114,7 +118,7 @@ fn rung_table(rungs: &[Value]) -> String {
 
 fn number(value: &Value) -> String {
     match value.as_f64() {
-        Some(number) if value.is_f64() => format!("{number:.2}"),
+        Some(number) if value.is_f64() => precise(number),
         Some(_) => value.to_string(),
         None => "-".to_owned(),
     }

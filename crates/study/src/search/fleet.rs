@@ -14,7 +14,7 @@ use super::answer::{Fate, proof_row};
 use super::staircase::{self, Cell, Grid, Walk};
 use crate::sweep::Setting;
 use crate::sweep::axis::Axis;
-use crate::sweep::bank::Bank;
+use crate::sweep::bank::{Bank, Onlooker};
 use crate::sweep::bound::Bound;
 use crate::sweep::metric;
 use crate::sweep::point::Point;
@@ -64,6 +64,8 @@ struct Verdict<'a> {
 struct Probed<'f, 'a> {
     field: &'f Field<'a>,
     bank: &'f Bank<'f>,
+    /// Is told of every run.
+    onlooker: &'f dyn Onlooker,
     prefer: usize,
     verdicts: BTreeMap<Cell, Verdict<'a>>,
     /// Every run that was asked for.
@@ -87,6 +89,7 @@ impl Grid for Probed<'_, '_> {
             let Some(finished) = finished.filter(|_| !self.bank.stop.load(Ordering::Relaxed)) else {
                 return Err(Halt::Stopped);
             };
+            self.onlooker.done();
             self.learn(&finished);
             self.runs.push((point, Arc::clone(&finished)));
             let meets = self.bank.planner.spec.bounds.iter().all(|bound| bound.is_met(&finished.metrics));
@@ -167,15 +170,20 @@ pub(super) fn run<'a>(
     let fields = fields(bank, points)?;
     setting.onlooker.expect(0, 0);
     let search = |number: usize| {
-        let field = &fields[number];
-        let mut probed =
-            Probed { field, bank, prefer, verdicts: BTreeMap::new(), runs: Vec::new(), gpus: [1, 1] };
+        let mut probed = Probed {
+            field: &fields[number],
+            bank,
+            onlooker: setting.onlooker,
+            prefer,
+            verdicts: BTreeMap::new(),
+            runs: Vec::new(),
+            gpus: [1, 1],
+        };
         let (halt, walk) = match staircase::walk(&mut probed) {
             Ok(walk) => (None, walk),
             Err((halt, walk)) => (Some(halt), walk),
         };
         let json = probed.json(&walk);
-        setting.onlooker.done();
         (halt, json, probed.runs)
     };
     let mut results: Vec<Option<_>> = fields.iter().map(|_| None).collect();

@@ -9,7 +9,7 @@ use wavetank_model::{Error, Result};
 use wavetank_trace::Tape;
 
 use super::metric;
-use super::point::{Part, Planner};
+use super::point::{Part, Planner, Point};
 use super::store::{Finished, Store};
 
 /// Traces that are held at a time take about so much, besides the one in use.
@@ -17,7 +17,7 @@ const TAPES_BYTES: usize = 128 << 20;
 
 /// Someone who watches a sweep; called from any thread.
 pub trait Onlooker: Sync {
-    /// How many points there are, and how many of them are kept from before.
+    /// How many points there are, and how many of them are kept from before; 0 where that depends on results.
     fn expect(&self, points: usize, kept: usize);
     /// A point is done.
     fn done(&self);
@@ -66,21 +66,26 @@ impl<'a> Bank<'a> {
         self.priced(plan, &self.planner.hash(plan, part)?, part)
     }
 
+    /// What is known of a point without a run, with its cost.
+    pub(crate) fn found(&self, point: &Point) -> Result<Option<Arc<Finished>>> {
+        let kept = self.kept(&point.hash);
+        kept.map(|kept| self.with_cost(&self.planner.plan(&point.values)?, kept)).transpose()
+    }
+
     fn priced(&self, plan: &Plan, hash: &str, part: Part) -> Result<Option<Arc<Finished>>> {
         let finished = match self.kept(hash) {
             Some(kept) => Some(kept),
             None => self.run(plan, hash, part)?,
         };
-        let Some(finished) = finished else { return Ok(None) };
+        finished.map(|finished| self.with_cost(plan, finished)).transpose()
+    }
+
+    fn with_cost(&self, plan: &Plan, finished: Arc<Finished>) -> Result<Arc<Finished>> {
         let fleet = self.planner.spec.cost.as_ref().map_or(Ok(None), |cost| cost.fleet(plan))?;
-        Ok(Some(fleet.map_or_else(
-            || Arc::clone(&finished),
-            |fleet| {
-                let mut priced = Finished::clone(&finished);
-                fleet.derive(&mut priced.metrics);
-                Arc::new(priced)
-            },
-        )))
+        let Some(fleet) = fleet else { return Ok(finished) };
+        let mut priced = Finished::clone(&finished);
+        fleet.derive(&mut priced.metrics);
+        Ok(Arc::new(priced))
     }
 
     fn run(&self, plan: &Plan, hash: &str, part: Part) -> Result<Option<Arc<Finished>>> {

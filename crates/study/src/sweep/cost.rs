@@ -1,5 +1,6 @@
 //! What runs cost in money and energy: a table of GPUs that users can replace.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use wavetank::Plan;
@@ -12,6 +13,8 @@ use super::metric;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CostSpec {
     table: Vec<Price>,
+    /// Whether the table is ours, whose prices are nobody's in particular.
+    is_built_in: bool,
     /// The GPU of all workers, where the file names one.
     gpu: Option<String>,
     prefill_gpu: Option<String>,
@@ -25,6 +28,8 @@ struct Price {
     usd_per_hour: f64,
     busy_watts: f64,
     idle_watts: f64,
+    /// Where the numbers of the built-in table come from, and when.
+    sources: [String; 3],
 }
 
 /// The rows of a fleet, for workers that prefill and for those that decode or do both.
@@ -36,6 +41,8 @@ pub(crate) struct Fleet {
 
 const BUILT_IN: &str = include_str!("../../../../profiles/gpu_costs.csv");
 const COLUMNS: [&str; 4] = ["gpu", "usd_per_hour", "busy_watts", "idle_watts"];
+/// Columns that users' tables need not have.
+const SOURCES: [&str; 3] = ["price_date", "price_source", "power_source"];
 
 impl CostSpec {
     pub(crate) fn read(section: Option<&Section<'_>>, folder: &Path) -> Result<Option<Self>> {
@@ -58,7 +65,22 @@ impl CostSpec {
             Ok(name)
         };
         let (gpu, prefill_gpu, decode_gpu) = (gpu("gpu")?, gpu("prefill_gpu")?, gpu("decode_gpu")?);
-        Ok(Some(Self { table, gpu, prefill_gpu, decode_gpu }))
+        let is_built_in = section.text("table")?.is_none();
+        Ok(Some(Self { table, is_built_in, gpu, prefill_gpu, decode_gpu }))
+    }
+
+    /// What a reader must know of costs that are not from a user's own table, for each GPU.
+    pub(crate) fn caveats(&self, gpus: &BTreeSet<String>) -> Vec<String> {
+        let caveat = |gpu: &String| {
+            let price = price(&self.table, gpu).ok()?;
+            let [date, from, power] = &price.sources;
+            let Price { usd_per_hour, busy_watts, idle_watts, .. } = price;
+            Some(format!(
+                "{gpu} is taken to cost {usd_per_hour} USD an hour ({from}; {date}) and to draw \
+                 {busy_watts} W busy, {idle_watts} W idle ({power}); [cost] table = \"FILE\" takes your own"
+            ))
+        };
+        gpus.iter().filter(|_| self.is_built_in).filter_map(caveat).collect()
     }
 
     /// The prices of a plan's GPUs, where they are known: from the file, else from the timing model.
@@ -79,6 +101,11 @@ impl CostSpec {
 }
 
 impl Fleet {
+    /// The GPUs it is made of.
+    pub(crate) fn gpus(&self) -> [String; 2] {
+        [&self.prefill, &self.decode].map(|price| price.gpu.clone())
+    }
+
     /// Fills in what follows from prices and power; see METHODOLOGY.md for the formulas.
     pub(crate) fn derive(&self, metrics: &mut [f64]) {
         let of = |name: &str| metrics[metric::number(name)];
@@ -136,6 +163,7 @@ fn table(text: &str, file: &str) -> Result<Vec<Price>> {
     };
     let [gpu, usd, busy, idle] = COLUMNS.map(column);
     let (gpu, numbers) = (gpu?, [usd?, busy?, idle?]);
+    let sources = SOURCES.map(|name| heading.iter().position(|title| title.trim() == name));
     let mut rows: Vec<Price> = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| broken(&error))?;
@@ -155,7 +183,9 @@ fn table(text: &str, file: &str) -> Result<Vec<Price>> {
                 Error::input(format!("\"{gpu}\" is no name, or there twice")).at(format!("{file}:{line}"))
             );
         }
-        rows.push(Price { gpu, usd_per_hour, busy_watts, idle_watts });
+        let sources =
+            sources.map(|column| column.and_then(|at| record.get(at)).unwrap_or_default().trim().to_owned());
+        rows.push(Price { gpu, usd_per_hour, busy_watts, idle_watts, sources });
     }
     Ok(rows)
 }
@@ -170,6 +200,7 @@ mod tests {
         for row in &rows {
             assert_eq!(accelerator(&row.gpu).map(|gpu| gpu.name.clone()).ok(), Some(row.gpu.clone()));
             assert!(row.idle_watts < row.busy_watts && row.usd_per_hour > 0.0, "{}", row.gpu);
+            assert!(row.sources.iter().all(|source| !source.is_empty()), "{}", row.gpu);
         }
         assert_eq!(price(&rows, "H200").unwrap().gpu, "h200_sxm");
         assert!(price(&rows, "h200_sxn").unwrap_err().to_string().contains("did you mean"));
@@ -179,7 +210,13 @@ mod tests {
     /// output: 8 GPU hours at 3 $ are 24 $; 2 busy hours at 700 W and 6 idle ones at 100 W are 2000 Wh.
     #[test]
     fn money_and_energy_are_those_of_the_whole_fleet() {
-        let price = Price { gpu: "x".into(), usd_per_hour: 3.0, busy_watts: 700.0, idle_watts: 100.0 };
+        let price = Price {
+            gpu: "x".into(),
+            usd_per_hour: 3.0,
+            busy_watts: 700.0,
+            idle_watts: 100.0,
+            sources: <[String; 3]>::default(),
+        };
         let fleet = Fleet { prefill: price.clone(), decode: price };
         let mut metrics = vec![f64::NAN; metric::all().len()];
         for (name, value) in [

@@ -19,7 +19,7 @@ pub(crate) mod spec;
 pub(crate) mod store;
 mod table;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,7 @@ use wavetank_model::{Error, ErrorKind, Result};
 
 use crate::search;
 use bank::Bank;
+use cost::Fleet;
 use point::{Planner, Point};
 use store::{Finished, Store};
 
@@ -194,6 +195,7 @@ impl<'s> Sweep<'s> {
         let mut rows: Vec<Row> = asked.iter().map(|(point, finished)| Row::of(point, finished)).collect();
         judge(spec, &mut rows);
         warnings.extend(unpriced(spec, &rows));
+        warnings.extend(self.caveats(&asked)?);
         warnings.extend(valueless(spec, &rows));
         let is_partial = setting.stop.load(Ordering::Relaxed);
         if is_partial {
@@ -242,6 +244,17 @@ impl<'s> Sweep<'s> {
         order.sort_by_key(|point| point.number);
         let found = |point: &'_ &Point| results.get(&point.hash).map(Arc::clone);
         Ok(order.into_iter().filter_map(|point| Some((point, found(&point)?))).collect())
+    }
+
+    /// What must be known of the prices that were taken.
+    fn caveats(&self, asked: &[Asked<'_>]) -> Result<Vec<String>> {
+        let Some(cost) = &self.planner.spec.cost else { return Ok(Vec::new()) };
+        let mut gpus = BTreeSet::new();
+        for (point, _) in asked {
+            let fleet = cost.fleet(&self.planner.plan(&point.values)?)?;
+            gpus.extend(fleet.iter().flat_map(Fleet::gpus));
+        }
+        Ok(cost.caveats(&gpus))
     }
 }
 

@@ -64,6 +64,21 @@ fn latencies_are_those_of_their_span() {
     assert!(course.fleet.ttft_ms.p50[span(500)].is_nan() && course.fleet.tpot_ms.p50[span(900)].is_nan());
 }
 
+/// Broken by: spans that stay short with few requests, get long with many, or get too few.
+#[test]
+fn spans_have_requests_enough_for_percentiles() {
+    let spans = |requests: u64| {
+        let mut of = course();
+        for number in 0..requests {
+            let at = Nanos(number * 1000 * MS / requests);
+            let served = Served { first_token: at, last_token: at, ttft_ms: 1.0, tpot_ms: None, e2e_ms: 1.0 };
+            of.completed(at, Some(served));
+        }
+        of.course(Nanos(1000 * MS)).fleet.ttft_ms.p99.len()
+    };
+    assert_eq!([spans(10), spans(500), spans(2000), spans(20_000)], [63, 63, 63, 250]);
+}
+
 /// Broken by: blocks that are counted from the start of a pass on, or not kept between passes.
 #[test]
 fn caches_are_used_until_they_are_not() {

@@ -17,6 +17,11 @@ impl Values {
         self.spans[span].push(value as f32);
     }
 
+    /// Values of all spans.
+    pub(super) fn count(&self) -> usize {
+        self.spans.iter().map(Vec::len).sum()
+    }
+
     /// Makes one span of every two.
     pub(super) fn widen(&mut self) {
         let mut spans = std::mem::take(&mut self.spans).into_iter();

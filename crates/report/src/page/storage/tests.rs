@@ -45,3 +45,19 @@ fn the_bottleneck_is_said_in_words() {
     let rows = &page.sections[0].tables[0].rows;
     assert!(rows.iter().any(|row| row[1] == Cell::Text("reading took 80 %".to_owned())), "{rows:?}");
 }
+
+/// Broken by: a latency of 0 ms of requests that never ended, or none of those that did not wait.
+#[test]
+fn what_has_no_samples_has_no_latency() {
+    let of = |completed: u64| {
+        let mut run = run("a");
+        run.report["requests_completed"] = json!(completed);
+        run.report["summary"]["queue_wait_ms"] = json!({ "p95": 0.0 });
+        run.report["summary"]["cache_stats"]["storage_write_device_p95_ms"] = json!(0.0);
+        let page = page("t", &[run]).unwrap();
+        let names: Vec<Cell> = page.sections[0].tables[0].rows.iter().map(|row| row[0].clone()).collect();
+        ["waiting for a worker, P95 (ms)", "storage device write, P95 (ms)"]
+            .map(|name| names.contains(&Cell::Text(name.to_owned())))
+    };
+    assert_eq!((of(0), of(7)), ([false, false], [true, false]));
+}

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::scale::{Span, Start, Tick};
 use super::{marks, px, thin};
-use crate::figure::{Figure, Kind};
+use crate::figure::{Figure, Kind, Role};
 use crate::render::markup::escape;
 
 /// How large a picture is, in its own pixels.
@@ -107,8 +107,10 @@ impl<'f> Plot<'f> {
     pub(super) fn thinned(&self) -> Option<(usize, usize, &'static str)> {
         let is_place = |(x, y): &&(f64, f64)| x.is_finite() && y.is_finite();
         let count = |points: &[(f64, f64)]| points.iter().filter(is_place).count();
-        let all = self.figure.series.iter().map(|series| count(&series.points)).sum();
-        let shown = self.shown.iter().map(|shown| count(&shown.points)).sum();
+        // Points of a front are points of another series, too.
+        let pairs = self.figure.series.iter().zip(&self.shown).filter(|(of, _)| of.role != Role::Front);
+        let counts = pairs.map(|(of, shown)| (count(&of.points), count(&shown.points)));
+        let (all, shown) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let how = match self.figure.kind {
             Kind::Lines => "the lowest and the highest of each column of pixels",
             Kind::Bars | Kind::Heat => "the highest of each column of pixels",

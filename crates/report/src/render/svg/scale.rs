@@ -109,11 +109,13 @@ impl Span {
         values.iter().zip(texts).map(|(value, text)| Tick { place: self.place(*value), text }).collect()
     }
 
-    /// Powers of ten; 2 and 5 times them where there is room.
+    /// Powers of ten; 2 and 5 times them where there is room, or 3 times where there is less.
     fn decades(&self, most: f64) -> Vec<Tick> {
         let decades = self.high - self.low;
         let stride = (decades / most).ceil().max(1.0);
-        let parts: &[f64] = if decades * 3.0 <= most { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let parts = [&[1.0, 2.0, 5.0][..], &[1.0, 3.0]];
+        let fits = |parts: &&[f64]| decades * parts.len() as f64 <= most;
+        let parts = parts.into_iter().find(fits).unwrap_or(&[1.0]);
         let first = (self.low.floor() / stride).floor() * stride;
         let count = ((self.high - first) / stride).floor().clamp(0.0, 4.0 * most) as u32;
         let powers = (0..=count).map(|number| ten(first + f64::from(number) * stride));
@@ -179,6 +181,7 @@ mod tests {
         assert_eq!(texts(&span(&[-3.0, 3.0], Scale::Linear), 4), ["-2", "0", "2"]);
         assert_eq!(texts(&span(&[0.5, 3000.0], Scale::Log), 6), ["1", "10", "100", "1,000"]);
         assert_eq!(texts(&span(&[1.0, 20.0], Scale::Log), 6), ["1", "2", "5", "10", "20"]);
+        assert_eq!(texts(&span(&[125.0, 11_164.0], Scale::Log), 5), ["300", "1,000", "3,000", "10,000"]);
         assert_eq!(texts(&span(&[31.0, 42.0], Scale::Log), 4), ["35", "40"]);
         assert_eq!(texts(&span(&[16.0, 95.0], Scale::Log), 6), ["20", "40", "60", "80"]);
     }

@@ -74,6 +74,15 @@ fn a_long_series_is_drawn_by_its_extremes_and_says_so() {
     assert!(svg.contains("points are drawn: the lowest and the highest"), "{svg:.900}");
 }
 
+/// Broken by: a front whose points are counted twice.
+#[test]
+fn points_of_a_front_are_counted_once() {
+    let points = vec![(1.0, 1.0), (1.0, 1.0), (2.0, 3.0)];
+    let front = Series { role: Role::Front, ..Series::of("front", vec![(1.0, 1.0)]) };
+    let svg = file(&figure(Kind::Points, vec![Series::of("a", points), front]));
+    assert!(svg.contains("2 of 3 points are drawn: one for each pixel"), "{svg:.900}");
+}
+
 #[test]
 fn names_stay_names() {
     let name = "</script>\"><img src=x onerror=alert(1)>\u{202e}\u{1}";
