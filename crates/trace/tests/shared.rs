@@ -84,8 +84,10 @@ fn agents() {
     let third = rows.iter().find(|row| row.input_tokens == Some(7024)).unwrap();
     assert_eq!(third.wait_for.len(), 4);
     assert_eq!(third.pause.unwrap().0 / 1_000_000, 4, "from the end of the tool to the request");
-    let roots = rows.iter().filter(|row| row.wait_for.is_empty()).count();
-    assert_eq!(roots, 2);
+    let mut loaded = open("dynamo", input, Starts::Scheduled { speedup: 1.0 }).unwrap();
+    assert!(loaded.workload.dependencies().is_some() && loaded.workload.requests() == 17);
+    let roots = std::iter::from_fn(|| loaded.workload.open().unwrap()).count();
+    assert_eq!(roots, 2, "all others wait for some request");
 }
 
 #[test]
@@ -98,6 +100,9 @@ fn chains_of_spans() {
         assert_eq!(rows.len(), calls, "{name}");
         assert_eq!(rows.iter().filter(|row| row.wait_for.is_empty()).count(), roots, "{name}: {notes:?}");
         assert!(notes[0].ends_with("texts counted by tiktoken cl100k_base"));
+        let mut loaded = open("otel", input, Starts::Scheduled { speedup: 1.0 }).unwrap();
+        let opened = std::iter::from_fn(|| loaded.workload.open().unwrap()).count();
+        assert_eq!((loaded.workload.requests(), opened), (calls as u64, roots), "{name}");
     }
     let Some(input) = data("otel-requests/multi_agent_research.json") else { return };
     let (rows, _) = rows(&input, "otel");
