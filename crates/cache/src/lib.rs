@@ -7,6 +7,7 @@ pub mod eviction;
 mod ghosts;
 mod group;
 mod holdings;
+pub mod mrc;
 mod pool;
 mod radix;
 mod recency;

@@ -155,7 +155,6 @@ pub struct BlockKeys<'a> {
     block_size: u32,
     block: u32,
     end: u32,
-    /// Where the tokens end that ids name.
     named: u32,
     id: usize,
     id_end: u32,

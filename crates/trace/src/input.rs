@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flate2::bufread::MultiGzDecoder;
 use wavetank_model::{Error, Result};
@@ -16,6 +16,15 @@ const BUFFER: usize = 64 << 10;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
+
+/// What was read of standard input to see how it begins, until whoever opens it reads it again. A compressed
+/// file shows nothing before the end of its first block.
+static SEEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+const SEEN_BYTES: u64 = 256 << 10;
+
+fn lock(seen: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A place to read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +79,12 @@ impl Input {
     pub(crate) fn head(&self) -> Result<Option<Vec<u8>>> {
         match self {
             Self::Stdin => {
-                let mut stdin = io::stdin().lock();
-                let bytes = stdin.fill_buf().map_err(|error| broken(&self.name(), 1, error))?;
-                return Self::Bytes(Arc::from(bytes)).head();
+                let mut seen = lock(&SEEN);
+                if seen.is_empty() {
+                    let mut start = io::stdin().lock().take(SEEN_BYTES);
+                    start.read_to_end(&mut seen).map_err(|error| broken(&self.name(), 1, error))?;
+                }
+                return Self::Bytes(Arc::from(&**seen)).head();
             }
             Self::File(_) if self.is_once() => return Ok(None),
             Self::File(_) | Self::Bytes(_) => {}
@@ -91,7 +103,7 @@ impl Input {
         let raw: Box<dyn Read> = match self {
             Self::File(path) => Box::new(open_file(path)?),
             Self::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
-            Self::Stdin => Box::new(io::stdin()),
+            Self::Stdin => Box::new(Cursor::new(std::mem::take(&mut *lock(&SEEN))).chain(io::stdin())),
         };
         let mut buffered = BufReader::with_capacity(BUFFER, raw);
         let name = self.name();

@@ -1,5 +1,7 @@
 //! From what the user typed to a plan: every rule about flags and values is here and nowhere else.
 
+mod trace;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +11,7 @@ use wavetank_report::Sla;
 use wavetank_sim::routers::{self, KvConfig};
 use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, engines, queues};
 use wavetank_trace::Fill;
-use wavetank_trace::requests::{self, Blocks, Source};
+use wavetank_trace::requests::{self, SharedPrefix};
 use wavetank_trace::synth::Synthetic;
 use wavetank_trace::synth::arrival::Process;
 
@@ -54,6 +56,9 @@ pub enum WorkloadPlan {
         clamp_input: bool,
         /// What stands in for what the trace does not say.
         fill: Fill,
+        /// What sessions share, where the format leaves it open.
+        #[serde(default, skip_serializing_if = "SharedPrefix::is_none")]
+        shared_prefix: SharedPrefix,
     },
     /// A generated load.
     Synthetic(Synthetic),
@@ -194,10 +199,10 @@ impl Plan {
         pools::check(simulation)?;
         check_router(&simulation.router_config)?;
         match &self.workload {
-            WorkloadPlan::Trace { format, trace_block_size, .. } => {
+            WorkloadPlan::Trace { format, trace_block_size, shared_prefix, .. } => {
                 positive("--trace-block-size", trace_block_size.unwrap_or(1))?;
-                requests::find(format).map_err(|error| error.at("--trace-format"))?;
-                Ok(())
+                fraction("--trace-shared-prefix-ratio", shared_prefix.ratio)?;
+                requests::find(format).map(drop).map_err(|error| error.at("--trace-format"))
             }
             WorkloadPlan::Synthetic(synthetic) => check_synthetic(synthetic, self.arrival_speedup_ratio),
         }
@@ -367,7 +372,7 @@ fn workload(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<WorkloadPla
         (_, Some(flag)) => {
             Err(Error::usage("belongs to synthetic load and cannot go with a trace").at(*flag))
         }
-        (_, None) => trace(args, warnings),
+        (_, None) => trace::workload(args, warnings),
     }
 }
 
@@ -386,41 +391,6 @@ fn synthetic_flags(args: &ReplayArgs) -> Vec<&'static str> {
         ("--arrival-seed", args.arrival_seed.is_some()),
     ];
     flags.into_iter().filter(|(_, typed)| *typed).map(|(flag, _)| flag).collect()
-}
-
-fn trace(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<WorkloadPlan> {
-    for (flag, typed) in [
-        ("--trace-shared-prefix-ratio", args.trace_shared_prefix_ratio.is_some()),
-        ("--trace-num-prefix-groups", args.trace_num_prefix_groups.is_some()),
-    ] {
-        if typed {
-            return Err(Error::usage("belongs to the applied_compute_agentic format").at(flag));
-        }
-    }
-    let format = args.trace_format.as_deref();
-    if let Some(format) = format {
-        requests::find(format).map_err(|error| error.at("--trace-format"))?;
-    }
-    let source = Source::of(&args.trace_files, format)?;
-    let format = source.format;
-    if format.provides.blocks == Blocks::Absent {
-        let idle =
-            [("--trace-block-size", args.trace_block_size.is_some()), ("--clamp-input", args.clamp_input)];
-        let typed = idle.into_iter().filter(|(_, typed)| *typed);
-        let name = format.name;
-        warnings.extend(typed.map(|(flag, _)| format!("{flag} has no effect: {name} has no hash ids")));
-    }
-    let default_size = match format.provides.blocks {
-        Blocks::Of(tokens) => Some(tokens),
-        Blocks::Absent | Blocks::Told => None,
-    };
-    Ok(WorkloadPlan::Trace {
-        paths: source.paths(),
-        format: format.name.to_owned(),
-        trace_block_size: args.trace_block_size.or(default_size),
-        clamp_input: args.clamp_input,
-        fill: args.fill.unwrap_or_default(),
-    })
 }
 
 fn synthetic_load(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Synthetic> {

@@ -155,9 +155,10 @@ pub(crate) fn source(plan: &Plan, keep_names: bool) -> Result<Source<'static>> {
             let workload = load.workload(block_size, speedup, plan.simulation.seed);
             Ok(Source { workload, clamped: 0, notes: Vec::new() })
         }
-        WorkloadPlan::Trace { paths, format, trace_block_size, clamp_input, fill } => {
+        WorkloadPlan::Trace { paths, format, trace_block_size, clamp_input, fill, shared_prefix } => {
             let starts = if scheduled { Starts::Scheduled { speedup } } else { Starts::Ignored };
-            let read = ReadOptions { tokens_per_id: *trace_block_size, ..ReadOptions::default() };
+            let (tokens_per_id, shared_prefix) = (*trace_block_size, *shared_prefix);
+            let read = ReadOptions { tokens_per_id, shared_prefix, ..ReadOptions::default() };
             let (clamp_input, fill) = (*clamp_input, *fill);
             let options = Options { read, clamp_input, starts, keep_names, fill };
             let files = Files::of(paths, Some(format))?;

@@ -7,6 +7,7 @@ mod fio;
 mod kv;
 mod machine;
 pub(crate) mod measure;
+mod mrc;
 mod outcome;
 mod peer;
 mod rate;
@@ -40,6 +41,7 @@ struct Page {
 const BENCHES: &[Bench] = &[
     Bench { name: "calls", measure: calls::measure },
     Bench { name: "kv", measure: kv::measure },
+    Bench { name: "mrc", measure: mrc::measure },
     Bench { name: "replay", measure: |options| cases::measure(&replay::SUITE, options) },
     Bench { name: "serve", measure: serve::measure },
     Bench { name: "store", measure: store::measure },

@@ -1,17 +1,20 @@
 //! A recording played to the cache: conversations with their lengths, in the order and at the pace asked for.
 
+mod draft;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use rand::seq::SliceRandom;
-use wavetank_model::{Nanos, Opening, Result, Workload, seeded};
+use wavetank_model::{Nanos, Result, Workload, seeded};
 
 use super::Source;
 use crate::document::Library;
 use crate::plan::{Arrivals, Feed, Plan, Time};
 use crate::request::{Name, Place, Request};
 use crate::user::Habits;
+use draft::Draft;
 
 /// What a recording is to a cache: lengths of turns, and when conversations start.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,25 +40,15 @@ struct Turn {
 
 impl Recording {
     /// Reads a workload to its end. The entry of a turn holds what the turn adds to the conversation: the
-    /// prompt without the prompt and the answer before it, where it contains them.
+    /// prompt without the prompt and the answer before it, where it contains them. Sessions that wait for
+    /// each other are one conversation, in which all that a turn waits for comes before it.
     pub fn of(workload: &mut dyn Workload) -> Result<Self> {
-        let (mut sessions, mut turns) = (Vec::new(), Vec::new());
-        while let Some(Opening { at, request }) = workload.open()? {
-            let (session, first) = (request.session, turns.len() as u32);
-            let (mut known, mut think, mut before, mut request) = (0, Nanos::ZERO, None, request);
-            loop {
-                let tokens = request.prompt.tokens();
-                let goes_on = before.as_ref().is_some_and(|before| request.prompt.extends(before));
-                let added = tokens.checked_sub(known).filter(|added| goes_on && *added > 0).unwrap_or(tokens);
-                turns.push(Turn { context_tokens: added, generate_tokens: request.output_tokens, think });
-                known = tokens.saturating_add(request.output_tokens);
-                let Some(pause) = request.think else { break };
-                think = pause;
-                let next = workload.follow_up(session, request.turn + 1)?;
-                before = Some(std::mem::replace(&mut request, next).prompt);
-            }
-            sessions.push(Session { at, first, turns: turns.len() as u32 - first });
+        let mut draft = Draft::default();
+        match workload.dependencies() {
+            Some(graph) => draft.add_graph(workload, &graph)?,
+            None => draft.add_sessions(workload)?,
         }
+        let Draft { sessions, turns } = draft;
         Ok(Self { sessions: sessions.into(), turns: turns.into() })
     }
 

@@ -18,6 +18,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "two lists, used once and used again, whose shares follow what is asked for after it left",
     has_quotas: false,
     remembers: true,
+    scales: true,
     build: |settings| Ok(Box::new(AdaptiveReplacement::of(settings))),
 };
 

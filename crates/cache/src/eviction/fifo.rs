@@ -9,6 +9,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "the entry that came first leaves, used or not",
     has_quotas: false,
     remembers: false,
+    scales: true,
     build: |_| Ok(Box::new(Fifo::default())),
 };
 

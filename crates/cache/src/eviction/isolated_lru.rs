@@ -20,6 +20,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "one lru list per tenant; a tenant at its quota gives up its own",
     has_quotas: true,
     remembers: false,
+    scales: true,
     build: |settings| Ok(Box::new(IsolatedLru::of(settings))),
 };
 

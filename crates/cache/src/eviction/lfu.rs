@@ -12,6 +12,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "the least frequently used entry leaves, the oldest of them first",
     has_quotas: false,
     remembers: false,
+    scales: true,
     build: |_| Ok(Box::new(Lfu::default())),
 };
 

@@ -9,6 +9,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "the least recently used entry leaves",
     has_quotas: false,
     remembers: false,
+    scales: true,
     build: |_| Ok(Box::new(Lru::default())),
 };
 

@@ -134,6 +134,9 @@ pub struct Entry {
     pub has_quotas: bool,
     /// It knows entries again that left.
     pub remembers: bool,
+    /// A part of the capacity on the same part of the entries serves the same share of them: what happens
+    /// does not hang on single entries.
+    pub scales: bool,
     /// Makes an empty one.
     pub build: fn(&Settings) -> Result<Box<dyn Eviction>>,
 }
@@ -158,6 +161,9 @@ pub const ALL: &[Entry] = &[
     s3fifo::ENTRY,
     sieve::ENTRY,
 ];
+
+/// Least recently used: the one policy whose hit ratio at every capacity one pass finds ([`crate::mrc`]).
+pub const LRU: &Entry = &lru::ENTRY;
 
 /// The policy called `name`, in our spelling or in LMCache's (`LRU`, `IsolatedLRU`, `S3FIFO` …).
 pub fn policy(name: &str) -> Result<&'static Entry> {

@@ -7,6 +7,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "nothing is evicted; a full tier refuses",
     has_quotas: false,
     remembers: false,
+    scales: true,
     build: |_| Ok(Box::new(Noop)),
 };
 

@@ -19,6 +19,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "a small queue for what is new, a main queue for what was used twice, and ghosts",
     has_quotas: false,
     remembers: true,
+    scales: true,
     build: |settings| Ok(Box::new(S3Fifo::of(settings))),
 };
 

@@ -3,6 +3,9 @@
 //! One queue in order of entry that is never reordered, a mark on entries that were used, and a hand that
 //! moves from the oldest to the newest and round again: it clears marks as it passes and stops at the first
 //! entry without one. The hand stays where the last victim was. A busy entry is passed and keeps its mark.
+//!
+//! It comes round only by passing marks. Where many entries come that are used once, or only after others
+//! came, it stops a few entries before the newest, takes those, and what it passed stays for good.
 
 use super::{Entry, Eviction, Resident, Slot};
 use crate::recency::{Noted, Recency, row_of};
@@ -12,6 +15,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "a hand sweeps the queue and takes the first entry not used since its last round",
     has_quotas: false,
     remembers: false,
+    scales: false,
     build: |_| Ok(Box::new(Sieve::default())),
 };
 

@@ -53,6 +53,8 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+    // A plan may look at how standard input begins, and wait for it.
+    let stop = Interrupt::watch()?;
     let typed: ReplayArgs = flags.what.into();
     let plan = match &flags.plan {
         Some(_) if typed != ReplayArgs::default() => {
@@ -78,7 +80,6 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         return Err(Error::usage(format!("cannot be combined with {flag}")).at("--seeds"));
     }
     flags.pictures.check("replay")?;
-    let stop = Interrupt::watch()?;
     let keep = Keep { records: flags.per_request_jsonl.is_some(), pictures: true };
     let replayed = match flags.seeds {
         Some(count) => {

@@ -70,7 +70,7 @@ fn a_negative_input_length() {
 fn a_value_of_the_wrong_type() {
     assert_snapshot!(refused(r#"{"timestamp":"0","output_length":2,"hash_ids":[1]}"#), @r#"
     error: trace.jsonl:2: "timestamp" is "0"
-    hint: "timestamp" must be a number
+    hint: "timestamp" must be milliseconds, not negative, within 292 years
     "#);
     assert_snapshot!(refused(r#"{"timestamp":0,"session_id":5,"output_length":2,"hash_ids":[1]}"#), @r#"
     error: trace.jsonl:2: "session_id" is 5
@@ -88,7 +88,7 @@ fn a_null_where_a_number_belongs() {
 fn a_negative_timestamp() {
     assert_snapshot!(refused(r#"{"timestamp":-1,"output_length":2,"hash_ids":[1]}"#), @r#"
     error: trace.jsonl:2: "timestamp" is -1
-    hint: "timestamp" is milliseconds, not negative
+    hint: "timestamp" must be milliseconds, not negative, within 292 years
     "#);
 }
 
@@ -153,7 +153,7 @@ fn an_empty_file() {
     sandbox.write("trace.jsonl", "");
     assert_snapshot!(sandbox.refuse("trace.jsonl"), @r"
     error: trace.jsonl: there are no requests in it
-    hint: one request is one JSON object per line
+    hint: it is empty
     ");
 }
 
@@ -161,7 +161,7 @@ fn an_empty_file() {
 fn a_file_of_blank_lines() {
     assert_snapshot!(refused_rows(&["", "  ", "\t", ""]), @r"
     error: trace.jsonl: there are no requests in it
-    hint: one request is one JSON object per line
+    hint: it is empty
     ");
 }
 

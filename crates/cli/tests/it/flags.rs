@@ -75,7 +75,6 @@ fn what_does_not_go_together() {
         ("--shared-prefix-ratio", "trace.jsonl --shared-prefix-ratio 0.5"),
         ("--num-prefix-groups", "trace.jsonl --num-prefix-groups 2"),
         ("--inter-turn-delay-ms", "trace.jsonl --inter-turn-delay-ms 5"),
-        ("second.jsonl", "trace.jsonl second.jsonl"),
         ("--output-tokens", "--input-tokens 64"),
         ("--request-count", "--input-tokens 64 --output-tokens 2"),
         ("--request-rate", "SYNTHETIC --request-rate 2 --arrival-interval-ms 1"),
@@ -100,10 +99,6 @@ fn what_this_release_does_not_have() {
     let rows = [
         ("--replay-mode", "trace.jsonl --replay-mode online"),
         ("--prefill-engine-args", "trace.jsonl --prefill-engine-args {} --decode-engine-args {}"),
-        ("--trace-format", "trace.jsonl --trace-format dynamo"),
-        ("--trace-format", "trace.jsonl --trace-format mooncake-delta"),
-        ("--trace-format", "trace.jsonl --trace-format agentic_mooncake"),
-        ("--trace-format", "trace.jsonl --trace-format applied_compute_agentic"),
         ("--planner-config", "trace.jsonl --planner-config planner.json"),
         ("--router-policy-config", "trace.jsonl --router-policy-config policy.yaml"),
         ("--model-name", "trace.jsonl --model-name llama"),

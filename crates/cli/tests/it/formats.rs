@@ -62,7 +62,8 @@ fn bursts_on_schedule() {
     assert_eq!(
         run.stderr,
         "warning: --clamp-input has no effect: burstgpt has no hash ids\n\
-         warning: 1 row skipped: no response tokens, a failed request\n"
+         warning: 1 row skipped: no response tokens, a failed request\n\
+         warning: 2 requests without block ids: every prompt is like no other (--fill hash=unique)\n"
     );
     let report = sandbox.report("r.json");
     assert_eq!(report.count("/completed_requests"), 2);

@@ -8,9 +8,12 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use wavetank::{Plan, TapeKey, WorkloadPlan};
-use wavetank_model::{Error, Result, seeded};
+use wavetank_model::{Error, ErrorKind, Result, seeded};
 
 use super::spec::{Mode, Spec};
+
+/// In hints.
+const RELATIVE: &str = "paths are relative to the folder of the sweep's file";
 
 /// One thing to try.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +106,10 @@ impl<'s> Planner<'s> {
             let place = format!("{}:{}", self.spec.file, axis.line);
             entered.map_err(|error| Error::input(error.to_string()).at(place))?;
         }
-        let plan = Plan::of(&args)?;
+        let plan = Plan::of(&args).map_err(|error| match error.kind() {
+            ErrorKind::Io => error.hint(RELATIVE),
+            _ => error,
+        })?;
         if plan.workload.is_once() {
             return Err(Error::usage("standard input can be read once only").hint("name a trace file"));
         }
@@ -166,9 +172,7 @@ impl<'s> Planner<'s> {
             return Ok(known.clone());
         }
         let mut hasher = blake3::Hasher::new();
-        feed(path, &mut hasher).map_err(|error| {
-            Error::io(path, error).hint("paths are relative to the folder of the sweep's file")
-        })?;
+        feed(path, &mut hasher).map_err(|error| Error::io(path, error).hint(RELATIVE))?;
         let hash = short(hasher.finalize());
         contents.insert(path.to_owned(), hash.clone());
         Ok(hash)

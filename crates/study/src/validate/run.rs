@@ -17,6 +17,7 @@ use wavetank_sim::routers::KvConfig;
 use wavetank_sim::timing::{Parameters, Pricing, TimingConfig};
 use wavetank_sim::{EngineConfig, Load};
 use wavetank_trace::Fill;
+use wavetank_trace::requests::SharedPrefix;
 
 use super::schedule::Schedule;
 
@@ -98,6 +99,7 @@ impl Run {
                 trace_block_size: Some(self.trace_block_size),
                 clamp_input: false,
                 fill: Fill::default(),
+                shared_prefix: SharedPrefix::default(),
             },
             arrival_speedup_ratio: 1.0,
             simulation: wavetank_sim::Plan {

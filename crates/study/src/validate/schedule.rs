@@ -27,9 +27,11 @@ impl Schedule {
         let source = Source::of(&[path.display().to_string()], Some(format))?;
         let Loaded { mut workload, survey } = wavetank_trace::open(&source, &options)?;
         if workload.has_follow_ups() {
-            return Err(Error::input("sessions have more than one turn")
+            return Err(Error::input("requests wait for the end of others")
                 .at(path.display().to_string())
-                .hint("the workload of a measured run has one request per row, without session_id"));
+                .hint(
+                    "the workload of a measured run has one request per row, without session_id or wait_for",
+                ));
         }
         let origin = Nanos(survey.first_start.nanos.unsigned_abs());
         let mut openings = Vec::new();

@@ -185,7 +185,7 @@ pub(crate) fn without_line(error: &serde_json::Error) -> String {
 /// One line as JSON of the given `shape`.
 pub(crate) fn from_json<'l, T: Deserialize<'l>>(line: &'l [u8], shape: &str) -> Result<T> {
     serde_json::from_slice(line).map_err(|error| match error.is_data() {
-        true => Error::input(without_line(&error)).hint(format!("a request is {shape}")).source(error),
+        true => Error::input(without_line(&error)).hint(format!("a line is {shape}")).source(error),
         false => not_json(line, error),
     })
 }

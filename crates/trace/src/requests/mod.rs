@@ -7,9 +7,11 @@ mod tables;
 mod token_count;
 
 pub mod agentic_mooncake;
+pub mod applied_compute_agentic;
 pub mod azure;
 pub mod burstgpt;
 pub mod dynamo;
+pub mod llmservingsim;
 pub mod lookup_hashes;
 pub mod mooncake;
 pub mod mooncake_delta;
@@ -20,6 +22,7 @@ pub mod vidur;
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
 use wavetank_model::{Described, Result};
 
 use crate::{Head, Input, Output, Row};
@@ -64,9 +67,11 @@ impl Described for Entry {
 /// Every request trace format, alphabetical. `wavetank list formats` prints this table.
 pub const ALL: &[Entry] = &[
     agentic_mooncake::ENTRY,
+    applied_compute_agentic::ENTRY,
     azure::ENTRY,
     burstgpt::ENTRY,
     dynamo::ENTRY,
+    llmservingsim::ENTRY,
     lookup_hashes::ENTRY,
     mooncake::ENTRY,
     mooncake_delta::ENTRY,
@@ -89,6 +94,8 @@ pub struct Provides {
     pub pauses: bool,
     /// Which requests wait for which.
     pub dependencies: bool,
+    /// Nothing of what sessions share, so that whoever reads it chooses.
+    pub chosen_prefixes: bool,
     /// Texts, so that tokens are counted and contents compared here.
     pub texts: bool,
     /// The ids of prompts' blocks.
@@ -105,6 +112,7 @@ impl Provides {
         sessions: false,
         pauses: false,
         dependencies: false,
+        chosen_prefixes: false,
         texts: false,
         blocks: Blocks::Absent,
         prompts: Prompts::Whole,
@@ -138,6 +146,25 @@ pub struct ReadOptions {
     pub tokens_per_id: Option<u32>,
     /// How texts become lengths.
     pub texts: Texts,
+    /// What sessions share where a trace of lengths does not say it.
+    pub shared_prefix: SharedPrefix,
+}
+
+/// How the first prompts of sessions begin alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SharedPrefix {
+    /// The part of a first prompt's blocks that is shared, from 0 to 1.
+    pub ratio: f64,
+    /// How many different beginnings there are; sessions take them in turn. With none nothing is shared.
+    pub groups: u32,
+}
+
+impl SharedPrefix {
+    /// Whether nothing is shared.
+    pub fn is_none(&self) -> bool {
+        self.ratio == 0.0 || self.groups == 0
+    }
 }
 
 /// How rows become files.

@@ -72,7 +72,7 @@ impl Index {
             }
         }
         if loader.index.turns.is_empty() {
-            return Err(no_rows(rows.name()));
+            return Err(no_rows(&rows));
         }
         if let Some(turns) = loader.by_time.take() {
             loader.place_by_time(&turns)?;

@@ -149,6 +149,9 @@ fn fills(provides: &Provides, options: &Options, survey: &Survey) -> Vec<String>
     notes
 }
 
-fn no_rows(name: String) -> Error {
-    Error::input("there are no requests in it").at(name).hint("`wavetank list formats` says what is read")
+fn no_rows(rows: &Rows) -> Error {
+    let skipped = rows.reader().findings().notes.join("; ");
+    let hint =
+        if skipped.is_empty() { "`wavetank list formats` says what is read".to_owned() } else { skipped };
+    Error::input("there are no requests in it").at(rows.name()).hint(hint)
 }

@@ -63,7 +63,7 @@ pub(super) fn survey(rows: &mut Rows) -> Result<Survey> {
         }
     }
     if requests == 0 {
-        return Err(no_rows(rows.name()));
+        return Err(no_rows(rows));
     }
     let first_start = first.unwrap_or_default();
     Ok(Survey { first_start, streams, ..Survey::of(rows, requests) })

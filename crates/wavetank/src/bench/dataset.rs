@@ -20,7 +20,14 @@ pub(super) fn read(plan: &BenchPlan) -> Result<Option<Dataset>> {
     let source = Source::of(&dataset.files, Some(&dataset.format))?;
     let mut loaded = wavetank_trace::open(&source, &options(plan, dataset))?;
     let recording = Recording::of(loaded.workload.as_mut())?;
-    Ok(Some(Dataset { recording, notes: loaded.survey.notes }))
+    let mut notes = loaded.survey.notes;
+    if loaded.workload.dependencies().is_some() {
+        let (requests, conversations) = (recording.requests(), recording.sessions());
+        let how =
+            "those that wait for each other one after the other, in an order that keeps what they wait for";
+        notes.push(format!("{requests} requests are played as {conversations} conversations: {how}"));
+    }
+    Ok(Some(Dataset { recording, notes }))
 }
 
 fn options(plan: &BenchPlan, dataset: &DatasetPlan) -> Options {
@@ -37,6 +44,6 @@ fn options(plan: &BenchPlan, dataset: &DatasetPlan) -> Options {
     };
     // The speed-up is applied when the recording is played.
     let starts = if timed { Starts::Scheduled { speedup: 1.0 } } else { Starts::Ignored };
-    let read = ReadOptions { tokens_per_id: dataset.tokens_per_id, texts };
+    let read = ReadOptions { tokens_per_id: dataset.tokens_per_id, texts, ..ReadOptions::default() };
     Options { read, ..Options::of(starts) }
 }

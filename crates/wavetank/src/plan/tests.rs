@@ -3,7 +3,7 @@
 use super::*;
 
 fn trace() -> ReplayArgs {
-    ReplayArgs { trace_files: vec!["t.jsonl".to_owned()], ..ReplayArgs::default() }
+    ReplayArgs { trace_files: vec!["mooncake:t.jsonl".to_owned()], ..ReplayArgs::default() }
 }
 
 fn synthetic() -> ReplayArgs {
@@ -50,8 +50,9 @@ fn there_is_one_workload() {
     assert!(refused(both).contains("--input-tokens: belongs to synthetic load"));
     let seeded = ReplayArgs { arrival_seed: Some(1), ..trace() };
     assert!(refused(seeded).contains("--arrival-seed: belongs to synthetic load"));
-    let two = ReplayArgs { trace_files: vec!["a".into(), "b".into()], ..ReplayArgs::default() };
-    assert!(refused(two).contains("b: a second trace file"));
+    let two = vec!["mooncake:a".into(), "burstgpt:b".into()];
+    let two = ReplayArgs { trace_files: two, ..ReplayArgs::default() };
+    assert!(refused(two).contains("burstgpt:b: is burstgpt, and mooncake was named before"));
     let missing = ReplayArgs { output_tokens: None, ..synthetic() };
     assert!(refused(missing).contains("--output-tokens: is missing"));
 }
@@ -97,8 +98,7 @@ fn foreign_and_later_parts_are_refused() {
         ("--replay-mode: unknown mode", ReplayArgs { replay_mode: text("onlin"), ..trace() }),
         ("kv_router needs more than one worker", ReplayArgs { router_mode: text("kv_router"), ..trace() }),
         ("known: kv_router, least_loaded", ReplayArgs { router_mode: text("sticky"), ..trace() }),
-        ("--trace-format: the dynamo format is not", ReplayArgs { trace_format: text("dynamo"), ..trace() }),
-        ("known: burstgpt, mooncake, sharegpt", ReplayArgs { trace_format: text("csv"), ..trace() }),
+        ("unknown trace format \"csv\"", ReplayArgs { trace_format: text("csv"), ..trace() }),
         ("come as a pair", ReplayArgs { prefill_engine_args: text("{}"), ..trace() }),
         (
             "--prefill-engine-args: \"worker_type\" must be",
@@ -156,6 +156,27 @@ fn one_timing_model_for_every_pool() {
     assert_eq!(Plan::of(&timed).unwrap().simulation.engine.timing.name, "fixed");
     let twice = ReplayArgs { extra_engine_args: Some(r#"{"timing":"polynomial"}"#.into()), ..timed };
     assert!(refused(twice).contains("--timing: cannot be combined with \"timing\""));
+}
+
+/// Broken by: flags that do not reach the plan, or that have no effect and nobody says so.
+#[test]
+fn what_sessions_share_is_chosen_where_the_format_leaves_it_open() {
+    let agents = |ratio, groups| ReplayArgs {
+        trace_format: Some("applied-compute-agentic".into()),
+        replay_concurrency: Some(1),
+        trace_shared_prefix_ratio: ratio,
+        trace_num_prefix_groups: groups,
+        ..trace()
+    };
+    let plan = Plan::of(&agents(Some(0.5), Some(2))).unwrap();
+    let WorkloadPlan::Trace { shared_prefix, .. } = &plan.workload else { panic!("a trace") };
+    assert_eq!((shared_prefix.ratio, shared_prefix.groups), (0.5, 2));
+    assert!(plan.warnings.is_empty());
+    let json = serde_json::to_value(&plan).unwrap();
+    assert_eq!(serde_json::from_value::<Plan>(json).unwrap(), plan);
+    assert!(warned(agents(Some(0.5), None))[0].contains("without --trace-num-prefix-groups"));
+    assert!(warned(agents(None, Some(2)))[0].contains("without --trace-shared-prefix-ratio"));
+    assert!(refused(agents(Some(1.5), Some(2))).contains("--trace-shared-prefix-ratio: "));
 }
 
 #[test]

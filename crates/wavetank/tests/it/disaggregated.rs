@@ -129,7 +129,7 @@ fn a_prompt_that_no_decode_worker_can_hold_is_rejected() {
 #[test]
 fn pools_must_fit_together() {
     let refused = |args: ReplayArgs| {
-        Plan::of(&ReplayArgs { trace_files: vec!["t".into()], ..args }).unwrap_err().to_string()
+        Plan::of(&ReplayArgs { trace_files: vec!["mooncake:t".into()], ..args }).unwrap_err().to_string()
     };
     let base = || staged("", "");
     let cases = [
@@ -326,7 +326,7 @@ fn a_small_prefill_cache_waits_for_its_transfers() {
 #[test]
 fn a_link_must_make_sense() {
     let refused = |args: ReplayArgs| {
-        Plan::of(&ReplayArgs { trace_files: vec!["t".into()], ..args }).unwrap_err().to_string()
+        Plan::of(&ReplayArgs { trace_files: vec!["mooncake:t".into()], ..args }).unwrap_err().to_string()
     };
     let scope = Some(LinkScope::Pool);
     for (args, expected) in [

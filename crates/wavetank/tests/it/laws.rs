@@ -17,8 +17,8 @@ use wavetank_sim::{
     ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Outcome, Plan, PreemptionMode,
     SchedulePolicy, SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole, engines,
 };
-use wavetank_trace::requests::sharegpt::ShareGpt;
-use wavetank_trace::{Input, Options, Starts, requests};
+use wavetank_trace::requests::{ReadOptions, Source};
+use wavetank_trace::{Input, Options, Starts};
 
 const TOKENS_PER_ID: u32 = 16;
 
@@ -205,10 +205,9 @@ fn workload(plan: &Plan, text: &str) -> Box<dyn Workload> {
         Load::Schedule => Starts::Scheduled { speedup: 1.0 },
         Load::Closed { .. } => Starts::Ignored,
     };
-    let sharegpt = ShareGpt::default();
-    let options =
-        Options { tokens_per_id: TOKENS_PER_ID, clamp_input: false, starts, keep_names: false, sharegpt };
-    requests::open("mooncake", &Input::Bytes(Arc::from(text.as_bytes())), &options).unwrap().workload
+    let read = ReadOptions { tokens_per_id: Some(TOKENS_PER_ID), ..ReadOptions::default() };
+    let source = Source::with("mooncake", vec![Input::Bytes(Arc::from(text.as_bytes()))]).unwrap();
+    wavetank_trace::open(&source, &Options { read, ..Options::of(starts) }).unwrap().workload
 }
 
 fn run(plan: &Plan, workload: &mut dyn Workload) -> (Watched, Outcome) {

@@ -4,6 +4,7 @@
 mod calls;
 mod disaggregated;
 mod drive;
+mod graphs;
 mod laws;
 mod play;
 mod router;

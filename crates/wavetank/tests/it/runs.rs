@@ -268,7 +268,9 @@ fn sglang_retracts_and_recovers() {
 
 #[test]
 fn sglang_page_size_is_the_block_size() {
-    let plan = |json: &str| wavetank::Plan::of(&ReplayArgs { trace_files: vec!["t".into()], ..engine(json) });
+    let plan = |json: &str| {
+        wavetank::Plan::of(&ReplayArgs { trace_files: vec!["mooncake:t".into()], ..engine(json) })
+    };
     let block_size = |json: &str| plan(json).unwrap().simulation.engine.block_size;
     assert_eq!(block_size(r#"{"engine_type":"sglang"}"#), 1);
     assert_eq!(block_size(r#"{"engine_type":"sglang","sglang":{"page_size":2}}"#), 2);

@@ -48,6 +48,27 @@ pub(super) enum Key {
     Other,
 }
 
+/// As they are written, in the order above.
+const NAMES: [&str; Key::Other as usize] = [
+    "request_id",
+    "session_id",
+    "timestamp",
+    "delay",
+    "input_length",
+    "output_length",
+    "hash_ids",
+    "priority",
+    "strict_priority",
+    "policy_class",
+    "output_token_ids",
+    "wait_for",
+    "tool_wait_ms",
+    "request_kind",
+    "branches",
+    "prefix_reset",
+    "tool_events",
+];
+
 impl Key {
     fn known_to(self, dialect: Dialect) -> Self {
         match self {
@@ -87,7 +108,7 @@ impl<'de> Visitor<'de> for Line<'_> {
             let key = key.known_to(dialect);
             let bit = 1 << key as u32;
             if met & bit != 0 && !matches!(key, Key::Other) {
-                return Err(A::Error::custom("a key is given twice"));
+                return Err(A::Error::duplicate_field(NAMES[key as usize]));
             }
             met |= bit;
             match key {

@@ -53,7 +53,7 @@ fn mistakes_name_the_key() {
             r#"{"output_length":1,"output_tokens":1,"hash_ids":[1]}"#,
             r#""output_length" and its alias "output_tokens" are both given"#,
         ),
-        (r#"{"output_length":1,"output_length":1,"hash_ids":[1]}"#, "a key is given twice"),
+        (r#"{"output_length":1,"output_length":1,"hash_ids":[1]}"#, "duplicate field `output_length`"),
         (r#"{"output_length":1,"hash_ids":[1],"timestamp":NaN}"#, "not valid JSON"),
         (r#"{"output_length":1,"#, "not valid JSON: EOF"),
         ("[1]", "not a JSON object"),
