@@ -125,12 +125,18 @@ fn written(entry: &Entry, rows: &[Row]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Ids of this format are made of tokens, which ids cannot be turned back into: it is written without.
+const WITHOUT_IDS: &str = "llmservingsim";
+
 /// Broken by: a writer that loses or changes what its reader tells.
 #[test]
 fn what_is_written_is_what_was_read() {
     let mut formats = 0;
     for entry in ALL {
-        let read = rows(entry, &[Input::File(sample(entry).0)]).unwrap();
+        let mut read = rows(entry, &[Input::File(sample(entry).0)]).unwrap();
+        if entry.name == WITHOUT_IDS {
+            read.iter_mut().for_each(|row| row.ids.clear());
+        }
         let Some(bytes) = written(entry, &read) else { continue };
         let again = rows(entry, &[memory(&bytes)]).unwrap();
         assert_eq!(read, again, "{}", entry.name);
