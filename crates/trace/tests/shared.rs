@@ -10,7 +10,7 @@ use wavetank_trace::requests::{ReadOptions, Source};
 use wavetank_trace::{Input, Loaded, Options, Row, Starts};
 
 fn open(format: &str, input: Input, starts: Starts) -> wavetank_model::Result<Loaded> {
-    wavetank_trace::open(&Source::with(format, vec![input]).unwrap(), &Options::of(starts))
+    wavetank_trace::open(&Source::with(format, vec![input]).expect("a format"), &Options::of(starts))
 }
 
 fn data(name: &str) -> Option<Input> {
@@ -25,11 +25,11 @@ fn trace(name: &str) -> Option<Input> {
 /// The rows of a file whose format is found out, and its notes.
 fn rows(input: &Input, format: &str) -> (Vec<Row>, Vec<String>) {
     let Input::File(path) = input else { unreachable!("a trace is a file") };
-    let source = Source::of(&[path.to_str().unwrap()], None).unwrap();
+    let source = Source::of(&[path.display().to_string()], None).expect("a known format");
     assert_eq!(source.format.name, format);
-    let mut reader = source.open(&ReadOptions::default()).unwrap();
+    let mut reader = source.open(&ReadOptions::default()).expect("a file");
     let (mut rows, mut row) = (Vec::new(), Row::default());
-    while reader.read(&mut row).unwrap() {
+    while reader.read(&mut row).expect("a sound row") {
         rows.push(row.clone());
     }
     (rows, reader.findings().notes)
@@ -37,7 +37,8 @@ fn rows(input: &Input, format: &str) -> (Vec<Row>, Vec<String>) {
 
 /// Requests, prompt tokens and generated tokens.
 fn totals(rows: &[Row]) -> (usize, u64, u64) {
-    let sum = |tokens: fn(&Row) -> Option<u32>| rows.iter().map(|row| u64::from(tokens(row).unwrap())).sum();
+    let sum =
+        |tokens: fn(&Row) -> Option<u32>| rows.iter().map(|row| u64::from(tokens(row).unwrap_or(0))).sum();
     (rows.len(), sum(|row| row.input_tokens), sum(|row| row.output_tokens))
 }
 
