@@ -17,21 +17,18 @@ fn samples() -> PathBuf {
 
 /// The sample of a format, and what is read behind it: another file where names must not come again.
 fn sample(entry: &Entry) -> (PathBuf, PathBuf) {
-    let find = |start: String| {
-        let files = fs::read_dir(samples()).unwrap().map(|file| file.unwrap().path());
-        files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&start)).min()
+    let files = fs::read_dir(samples()).expect("a folder of samples");
+    let mut files: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
+    files.sort();
+    let begins = |path: &PathBuf, start: &str| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start))
     };
-    let more = find(format!("{}.more.", entry.name));
-    let stem = format!("{}.", entry.name);
-    let one = fs::read_dir(samples()).unwrap().map(|file| file.unwrap().path()).find(|path| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with(&stem) && Some(path) != more.as_ref()
-    });
+    let (start, more) = (format!("{}.", entry.name), format!("{}.more.", entry.name));
+    let one = files.iter().find(|path| begins(path, &start) && !begins(path, &more));
     let one = one.unwrap_or_else(|| {
         panic!("the format {0} has no sample: add {1}/{0}.EXT", entry.name, samples().display())
     });
-    let more = more.unwrap_or_else(|| one.clone());
-    (one, more)
+    (one.clone(), files.iter().find(|path| begins(path, &more)).unwrap_or(one).clone())
 }
 
 fn memory(bytes: &[u8]) -> Input {
@@ -117,20 +114,26 @@ fn written(entry: &Entry, rows: &[Row]) -> Option<Vec<u8>> {
     let begin = entry.write?;
     let mut bytes = Vec::new();
     let options = WriteOptions { tokens_per_id: None };
-    let mut writer = begin(Output::to(&mut bytes), &options).unwrap();
+    let mut writer = begin(Output::to(&mut bytes), &options).expect("memory");
     for row in rows {
-        writer.write(row).unwrap();
+        writer.write(row).expect("what was read can be written");
     }
-    writer.finish().unwrap();
+    writer.finish().expect("memory");
     Some(bytes)
 }
+
+/// Ids of this format are made of tokens, which ids cannot be turned back into: it is written without.
+const WITHOUT_IDS: &str = "llmservingsim";
 
 /// Broken by: a writer that loses or changes what its reader tells.
 #[test]
 fn what_is_written_is_what_was_read() {
     let mut formats = 0;
     for entry in ALL {
-        let read = rows(entry, &[Input::File(sample(entry).0)]).unwrap();
+        let mut read = rows(entry, &[Input::File(sample(entry).0)]).unwrap();
+        if entry.name == WITHOUT_IDS {
+            read.iter_mut().for_each(|row| row.ids.clear());
+        }
         let Some(bytes) = written(entry, &read) else { continue };
         let again = rows(entry, &[memory(&bytes)]).unwrap();
         assert_eq!(read, again, "{}", entry.name);

@@ -54,7 +54,10 @@ fn exhaust(workload: &mut dyn Workload) -> u64 {
 fn read(bytes: &[u8], starts: Starts) -> Result<(), TestCaseError> {
     for format in requests::ALL {
         let input = Input::Bytes(Arc::from(bytes));
-        match wavetank_trace::open(&Source::with(format.name, vec![input]).unwrap(), &options(starts, true)) {
+        match wavetank_trace::open(
+            &Source::with(format.name, vec![input]).expect("a format"),
+            &options(starts, true),
+        ) {
             Ok(mut loaded) => {
                 let announced = loaded.workload.requests();
                 prop_assert_eq!(exhaust(loaded.workload.as_mut()), announced, "{}", format.name);

@@ -10,7 +10,7 @@ use wavetank_trace::requests::{ReadOptions, Source};
 use wavetank_trace::{Input, Loaded, Options, Row, Starts};
 
 fn open(format: &str, input: Input, starts: Starts) -> wavetank_model::Result<Loaded> {
-    wavetank_trace::open(&Source::with(format, vec![input]).unwrap(), &Options::of(starts))
+    wavetank_trace::open(&Source::with(format, vec![input]).expect("a format"), &Options::of(starts))
 }
 
 fn data(name: &str) -> Option<Input> {
@@ -25,11 +25,11 @@ fn trace(name: &str) -> Option<Input> {
 /// The rows of a file whose format is found out, and its notes.
 fn rows(input: &Input, format: &str) -> (Vec<Row>, Vec<String>) {
     let Input::File(path) = input else { unreachable!("a trace is a file") };
-    let source = Source::of(&[path.to_str().unwrap()], None).unwrap();
+    let source = Source::of(&[path.display().to_string()], None).expect("a known format");
     assert_eq!(source.format.name, format);
-    let mut reader = source.open(&ReadOptions::default()).unwrap();
+    let mut reader = source.open(&ReadOptions::default()).expect("a file");
     let (mut rows, mut row) = (Vec::new(), Row::default());
-    while reader.read(&mut row).unwrap() {
+    while reader.read(&mut row).expect("a sound row") {
         rows.push(row.clone());
     }
     (rows, reader.findings().notes)
@@ -37,7 +37,8 @@ fn rows(input: &Input, format: &str) -> (Vec<Row>, Vec<String>) {
 
 /// Requests, prompt tokens and generated tokens.
 fn totals(rows: &[Row]) -> (usize, u64, u64) {
-    let sum = |tokens: fn(&Row) -> Option<u32>| rows.iter().map(|row| u64::from(tokens(row).unwrap())).sum();
+    let sum =
+        |tokens: fn(&Row) -> Option<u32>| rows.iter().map(|row| u64::from(tokens(row).unwrap_or(0))).sum();
     (rows.len(), sum(|row| row.input_tokens), sum(|row| row.output_tokens))
 }
 
@@ -84,8 +85,10 @@ fn agents() {
     let third = rows.iter().find(|row| row.input_tokens == Some(7024)).unwrap();
     assert_eq!(third.wait_for.len(), 4);
     assert_eq!(third.pause.unwrap().0 / 1_000_000, 4, "from the end of the tool to the request");
-    let roots = rows.iter().filter(|row| row.wait_for.is_empty()).count();
-    assert_eq!(roots, 2);
+    let mut loaded = open("dynamo", input, Starts::Scheduled { speedup: 1.0 }).unwrap();
+    assert!(loaded.workload.dependencies().is_some() && loaded.workload.requests() == 17);
+    let roots = std::iter::from_fn(|| loaded.workload.open().unwrap()).count();
+    assert_eq!(roots, 2, "all others wait for some request");
 }
 
 #[test]
@@ -98,6 +101,9 @@ fn chains_of_spans() {
         assert_eq!(rows.len(), calls, "{name}");
         assert_eq!(rows.iter().filter(|row| row.wait_for.is_empty()).count(), roots, "{name}: {notes:?}");
         assert!(notes[0].ends_with("texts counted by tiktoken cl100k_base"));
+        let mut loaded = open("otel", input, Starts::Scheduled { speedup: 1.0 }).unwrap();
+        let opened = std::iter::from_fn(|| loaded.workload.open().unwrap()).count();
+        assert_eq!((loaded.workload.requests(), opened), (calls as u64, roots), "{name}");
     }
     let Some(input) = data("otel-requests/multi_agent_research.json") else { return };
     let (rows, _) = rows(&input, "otel");

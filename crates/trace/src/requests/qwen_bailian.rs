@@ -1,5 +1,5 @@
-//! Qwen-Bailian usage traces, JSON lines (Alibaba, "KVCache Cache in the Wild", ATC'25): lengths, block ids of
-//! 16 tokens, times in seconds, and of which request each is the continuation. Such chains are sessions.
+//! Qwen-Bailian usage traces, JSON lines (Alibaba, "KVCache Cache in the Wild", ATC'25): lengths, block ids
+//! of 16 tokens, times in seconds, and of which request each is the continuation. Such chains are sessions.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

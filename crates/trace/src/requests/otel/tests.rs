@@ -146,7 +146,8 @@ fn otlp_is_read_too() {
     let span = |id: &str, start: u64, more: &str| {
         format!(
             "{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"scope\":{{}},\"spans\":[{{\"traceId\":\"t\",\
-             \"spanId\":\"{id}\",\"startTimeUnixNano\":\"{start}\",\"endTimeUnixNano\":{},\"attributes\":[{}]{more}}}]}}]}}]}}\n",
+             \"spanId\":\"{id}\",\"startTimeUnixNano\":\"{start}\",\
+             \"endTimeUnixNano\":{},\"attributes\":[{}]{more}}}]}}]}}]}}\n",
             start + 1_000_000,
             attributes.join(",")
         )
