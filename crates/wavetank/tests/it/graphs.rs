@@ -157,7 +157,7 @@ fn l6_l7_agents_by_their_lengths() {
     assert_eq!(totals(&replayed), (5, 336, 10));
     let turns: Vec<&Record> = records.iter().filter(|record| record.session_id == "session_1").collect();
     for (before, pause_ms) in [(0, 500.0), (1, 1250.0)] {
-        assert!(turns[before + 1].arrival_time_ms >= turns[before].terminal_time_ms + pause_ms);
+        assert!(turns[before + 1].arrival_time_ms + 1e-6 >= turns[before].terminal_time_ms + pause_ms);
     }
     let reused = |ratio, groups| {
         let (trace_shared_prefix_ratio, trace_num_prefix_groups) = (Some(ratio), Some(groups));
