@@ -6,9 +6,12 @@
 
 mod check;
 mod index;
+mod lint;
 mod stream;
 mod survey;
 mod tape;
+mod turn;
+mod waits;
 
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Error, Nanos, Result, Workload};
@@ -19,6 +22,7 @@ use check::Rows;
 use index::Index;
 use stream::Stream;
 
+pub use lint::{Linted, lint};
 pub use survey::Survey;
 pub use tape::{Tape, TapeReader};
 
