@@ -58,6 +58,8 @@ impl<'w> Output<'w> {
 
     /// A file that gets the name `path` only when it is kept; what is no plain file is written at once.
     pub fn draft(path: &Path) -> Result<(Self, Draft)> {
+        // What a link points to is replaced, not the link.
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let is_special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
         let Some(name) = path.file_name().filter(|_| !is_special) else {
             return Ok((Self::create(path)?, Draft { written: None, path: path.to_owned() }));

@@ -12,6 +12,7 @@ mod peer;
 mod rate;
 mod record;
 mod replay;
+mod requests;
 mod serve;
 mod store;
 mod suite;
@@ -45,6 +46,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "store", measure: store::measure },
     Bench { name: "suite", measure: suite::measure },
     Bench { name: "sweep", measure: sweep::measure },
+    Bench { name: "trace", measure: requests::measure },
 ];
 
 /// What the user typed after the bench's name.

@@ -9,7 +9,7 @@ use super::turn;
 use super::waits::Waits;
 use super::{Options, Starts, no_rows};
 use crate::convert::key;
-use crate::requests::{Findings, ReadOptions, Source};
+use crate::requests::{Findings, ReadOptions, Reader, Source};
 use crate::{Meter, Moment, Row};
 
 /// What a trace was found to be.
@@ -53,17 +53,13 @@ pub fn lint(
     let mut requests = 0;
     loop {
         meter.count()?;
-        let place = match rows.next() {
+        match rows.next() {
             Ok(None) => break,
-            Ok(Some(_)) => rows.reader().place(),
-            Err(error) => {
-                problem(&error);
-                continue;
-            }
-        };
-        match check.row(rows.row(), &place) {
-            None => requests += 1,
-            Some(error) => problem(&error),
+            Ok(Some(_)) => match check.row(rows.row(), rows.reader()) {
+                None => requests += 1,
+                Some(error) => problem(&error),
+            },
+            Err(error) => problem(&error),
         }
     }
     let late = check.late;
@@ -131,13 +127,13 @@ impl Check {
     }
 
     /// What is wrong with a row beside the others.
-    fn row(&mut self, row: &Row, place: &str) -> Option<Error> {
+    fn row(&mut self, row: &Row, reader: &dyn Reader) -> Option<Error> {
         if row.session.is_none() && row.start.is_some() {
             self.late += u64::from(row.start < self.last);
             self.last = row.start;
         }
         if self.has_waits {
-            return self.waits.add(row, place);
+            return self.waits.add(row, &reader.place());
         }
         if !self.has_turns {
             return None;
@@ -152,7 +148,7 @@ impl Check {
             let last = self.sessions.entry(session).or_default();
             *last = (*last).max(row.start);
         }
-        wrong.map(|error| error.at(place))
+        wrong.map(|error| error.at(reader.place()))
     }
 
     fn finish(self, tell: &mut dyn FnMut(Error)) {
