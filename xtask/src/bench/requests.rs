@@ -7,7 +7,7 @@ use super::{FOLDER, Options, Page};
 use crate::process::{self, cargo};
 
 /// Requests of the trace, as many as make five gigabytes.
-const REQUESTS: u64 = 19_000_000;
+const REQUESTS: u64 = 16_500_000;
 /// Prompts as long as those of the public conversation trace, about 12,000 tokens, in blocks of 512.
 const SHAPE: &str =
     "--input-dist lognormal:11500,9000 --output-dist lognormal:340,300 --rate 30 --shared-prefixes 64";
@@ -38,11 +38,11 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
     }
     let (outcomes, bytes) = (outcomes?, bytes.map_err(|e| format!("{large}: {e}"))?);
     let method = format!(
-        "A trace of {REQUESTS} requests and {bytes} bytes in Mooncake's format, made by `wavetank trace synth {SHAPE}`, \
-         on the drive that `target/` is on. MB/s are bytes of the trace by CPU seconds of the whole process, kernel \
-         included, so that other work on the machine does not count; `lint` reads and checks every row, `convert` writes \
-         all of them again, into a file and into nothing. One thread does the work. Least CPU and wall time of {} runs, \
-         the most memory.\n",
+        "A trace of {REQUESTS} requests and {bytes} bytes in Mooncake's format, made by `wavetank trace synth \
+         {SHAPE}`, on the drive that `target/` is on. MB/s are bytes of the trace by CPU seconds of the whole \
+         process, kernel included, so that other work on the machine does not count; `lint` reads and checks \
+         every row, `convert` writes all of them again, into a file and into nothing. One thread does the \
+         work. Least CPU and wall time of {} runs, the most memory.\n",
         options.reps
     );
     Ok(Page { method, table: table(&outcomes, bytes) })

@@ -1,5 +1,5 @@
-//! `wavetank trace convert`: one format in, another out; what is filled and lost is said, and nothing stays of
-//! what failed.
+//! `wavetank trace convert`: one format in, another out; what is filled and lost is said, and nothing stays
+//! of what failed.
 
 use insta::assert_snapshot;
 
@@ -9,7 +9,10 @@ const BURSTGPT: &str = "Timestamp,Session ID,Request tokens,Response tokens\n\
                         10,a,300,20\n12.5,,700,10\n40,a,900,5\n";
 
 const CHAT: &[&str] = &[
-    r#"{"request_id":"r1","session_id":"s","timestamp":1000,"input_length":600,"output_length":5,"hash_ids":[7,8],"priority":3}"#,
+    concat!(
+        r#"{"request_id":"r1","session_id":"s","timestamp":1000,"input_length":600,"#,
+        r#""output_length":5,"hash_ids":[7,8],"priority":3}"#,
+    ),
     r#"{"session_id":"s","delay":1500,"input_length":1100,"output_length":6,"hash_ids":[7,8,9]}"#,
     r#"{"timestamp":3000.25,"input_length":10,"output_length":7,"hash_ids":[1],"policy_class":"batch"}"#,
 ];

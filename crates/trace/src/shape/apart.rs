@@ -4,8 +4,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::Row;
 
-/// Makes what `row`, of part `part` of `parts`, names differ from what other parts name: ids by their rest when
-/// divided by `parts`, names by a suffix from the second part on.
+/// Makes what `row`, of part `part` of `parts`, names differ from what other parts name: ids by their rest
+/// when divided by `parts`, names by a suffix from the second part on.
 pub(super) fn keep_apart(row: &mut Row, part: u64, parts: u64) {
     keep_ids_apart(row, part, parts);
     keep_names_apart(row, part);

@@ -55,8 +55,8 @@ pub struct Counted {
     sums: Vec<f64>,
 }
 
-const GRAMMAR: &str = "N, uniform:LOW,HIGH, normal:MEAN,SD, lognormal:MEAN,SD, exponential:MEAN, or empirical:FILE \
-                       with a length on every line, and its weight if they differ";
+const GRAMMAR: &str = "N, uniform:LOW,HIGH, normal:MEAN,SD, lognormal:MEAN,SD, exponential:MEAN, or \
+                       empirical:FILE with a length on every line, and its weight if they differ";
 
 impl Lengths {
     /// One length.
