@@ -139,6 +139,6 @@ mod tests {
     fn usage_names_every_command_and_bench() {
         let text = usage();
         assert!(COMMANDS.iter().all(|c| text.contains(&format!("  {:<10}{}", c.name, c.about))), "{text}");
-        assert!(text.ends_with("benches: calls, kv, replay, serve, store, suite, sweep"), "{text}");
+        assert!(text.ends_with("benches: calls, kv, replay, serve, store, suite, sweep, trace"), "{text}");
     }
 }

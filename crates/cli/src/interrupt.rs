@@ -61,6 +61,22 @@ pub(crate) fn ask_to_end(first: String, again: &'static str) -> Result<Receiver<
     Ok(stop)
 }
 
+/// Ctrl-C of something that leaves nothing unless it is done: the first raises what is returned and says
+/// `first`, the second ends the process and says `again`.
+pub(crate) fn stop_flag(first: &'static str, again: &'static str) -> Result<Arc<AtomicBool>> {
+    let stop = Arc::<AtomicBool>::default();
+    let raise = Arc::clone(&stop);
+    let handler = move || {
+        if raise.swap(true, Ordering::Relaxed) {
+            output::complain(again);
+            leave();
+        }
+        output::complain(first);
+    };
+    ctrlc::set_handler(handler).map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
+    Ok(stop)
+}
+
 /// When Ctrl-C comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {

@@ -1,17 +1,21 @@
 //! A progress bar on standard error, for runs longer than a second on a terminal.
 
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wavetank::Watch;
+use wavetank::{Meter, Watch};
 use wavetank_model::{ServeEvent, Sink};
 use wavetank_study::sweep::Onlooker;
 
 use crate::output;
 
 const PATIENCE: Duration = Duration::from_secs(1);
+const REDRAW: Duration = Duration::from_millis(200);
 /// Ended requests between two looks at the clock.
 const STRIDE: u64 = 256;
 
@@ -76,6 +80,54 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// Shows how far a trace was read, from a thread of its own: what reads it does not look at the clock.
+pub(crate) struct ReadProgress {
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl ReadProgress {
+    /// Shows what `meter` counts until it is dropped; nothing where nobody looks.
+    pub(crate) fn start(meter: Meter) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self { thread: None };
+        }
+        let (end, ended) = channel();
+        let thread = std::thread::spawn(move || show(&meter, &ended));
+        Self { thread: Some((end, thread)) }
+    }
+}
+
+fn show(meter: &Meter, ended: &Receiver<()>) {
+    let goes_on = |wait| matches!(ended.recv_timeout(wait), Err(RecvTimeoutError::Timeout));
+    if !goes_on(PATIENCE) {
+        return;
+    }
+    let style = |template: &str| ProgressStyle::with_template(template).expect("the template is well formed");
+    let bar = ProgressBar::no_length();
+    while goes_on(REDRAW) {
+        let (bytes, expected) = (meter.bytes(), meter.expected());
+        if expected > 0 {
+            bar.set_style(style("{bar:40} {bytes}/{total_bytes}, {bytes_per_sec}, {msg}, {eta} left"));
+            bar.set_length(expected);
+        } else {
+            bar.set_style(style("{bytes} read, {msg}"));
+        }
+        bar.set_position(bytes);
+        bar.set_message(format!("{} requests", meter.requests()));
+    }
+    bar.finish_and_clear();
+}
+
+impl Drop for ReadProgress {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.thread.take() {
+            drop(end);
+            // A thread that failed has shown nothing; there is nothing else to lose.
+            let _ = thread.join();
         }
     }
 }

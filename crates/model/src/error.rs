@@ -90,6 +90,21 @@ impl Error {
         self
     }
 
+    /// What is wrong, alone.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Where, if that is known.
+    pub fn place(&self) -> Option<&str> {
+        self.place.as_deref()
+    }
+
+    /// What to do about it, if anything was said.
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// What a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -4,18 +4,16 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use wavetank_trace::requests::mooncake;
-use wavetank_trace::synth::conversation::Conversations;
+use wavetank_trace::synth::conversation::{Arrivals, Conversations};
+use wavetank_trace::synth::lengths::{Lengths, Shape};
 
 fn main() -> std::io::Result<()> {
-    let chat = Conversations {
-        requests: 500,
-        sessions_per_second: 1.0,
-        most_turns: 6,
-        system_prompts: 8,
-        tokens_per_id: 512,
-        seed: 42,
+    let chat = Conversations::example();
+    let single = Conversations {
+        turns: Lengths { shape: Shape::Uniform(1, 1), most: 1 },
+        arrivals: Arrivals::Interleaved { per_second: 8.0 },
+        ..chat.clone()
     };
-    let single = Conversations { most_turns: 1, sessions_per_second: 8.0, ..chat.clone() };
     for (name, shape) in [("conversation", chat), ("single_turn", single)] {
         let mut file = BufWriter::new(File::create(format!("examples/{name}.jsonl"))?);
         for row in shape.rows() {

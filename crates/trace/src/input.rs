@@ -1,5 +1,7 @@
 //! Where bytes come from: a file or standard input, plain or compressed, cut into numbered lines.
 
+mod lines;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -9,6 +11,9 @@ use flate2::bufread::MultiGzDecoder;
 use wavetank_model::{Error, Result};
 
 use crate::Head;
+use crate::meter::Meter;
+
+pub use lines::Lines;
 
 /// A longer line is refused: it would be read into memory whole.
 pub(crate) const LONGEST_LINE: u64 = 64 << 20;
@@ -35,6 +40,8 @@ pub enum Input {
     Bytes(Arc<[u8]>),
     /// Standard input, which can be read once.
     Stdin,
+    /// Another one, whose bytes are counted.
+    Metered(Box<Input>, Meter),
 }
 
 impl Input {
@@ -49,12 +56,13 @@ impl Input {
             Self::File(path) => path.display().to_string(),
             Self::Bytes(_) => "<memory>".to_owned(),
             Self::Stdin => "<stdin>".to_owned(),
+            Self::Metered(input, _) => input.name(),
         }
     }
 
     /// Opens it, to be read line by line.
     pub fn lines(&self) -> Result<Lines> {
-        Ok(Lines { name: self.name(), bytes: self.open()?, line: Vec::new(), number: 0 })
+        Ok(Lines::of(self.name(), self.open()?))
     }
 
     /// Opens it, to be read as one text without a byte order mark.
@@ -72,6 +80,19 @@ impl Input {
             Self::File(path) => std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()),
             Self::Bytes(_) => false,
             Self::Stdin => true,
+            Self::Metered(input, _) => input.is_once(),
+        }
+    }
+
+    /// How many bytes it holds as it is stored, where that is known.
+    pub(crate) fn size(&self) -> Option<u64> {
+        match self {
+            Self::File(path) => {
+                std::fs::metadata(path).ok().filter(|meta| meta.is_file()).map(|meta| meta.len())
+            }
+            Self::Bytes(bytes) => Some(bytes.len() as u64),
+            Self::Stdin => None,
+            Self::Metered(input, _) => input.size(),
         }
     }
 
@@ -87,6 +108,7 @@ impl Input {
                 return Self::Bytes(Arc::from(&**seen)).head();
             }
             Self::File(_) if self.is_once() => return Ok(None),
+            Self::Metered(input, _) => return input.head(),
             Self::File(_) | Self::Bytes(_) => {}
         }
         let mut head = Vec::new();
@@ -100,12 +122,7 @@ impl Input {
 
     /// Opens it; compression is recognised by its first bytes.
     pub(crate) fn open(&self) -> Result<Box<dyn BufRead>> {
-        let raw: Box<dyn Read> = match self {
-            Self::File(path) => Box::new(open_file(path)?),
-            Self::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
-            Self::Stdin => Box::new(Cursor::new(std::mem::take(&mut *lock(&SEEN))).chain(io::stdin())),
-        };
-        let mut buffered = BufReader::with_capacity(BUFFER, raw);
+        let mut buffered = BufReader::with_capacity(BUFFER, self.raw()?);
         let name = self.name();
         let start = buffered.fill_buf().map_err(|error| broken(&name, 1, error))?;
         Ok(if start.starts_with(GZIP) {
@@ -115,6 +132,16 @@ impl Input {
             Box::new(BufReader::with_capacity(BUFFER, decoder))
         } else {
             Box::new(buffered)
+        })
+    }
+
+    /// Its bytes as they are stored.
+    fn raw(&self) -> Result<Box<dyn Read>> {
+        Ok(match self {
+            Self::File(path) => Box::new(open_file(path)?),
+            Self::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
+            Self::Stdin => Box::new(Cursor::new(std::mem::take(&mut *lock(&SEEN))).chain(io::stdin())),
+            Self::Metered(input, meter) => Box::new(meter.counting(input.raw()?)),
         })
     }
 }
@@ -133,55 +160,6 @@ pub(crate) fn broken(name: &str, line: u64, error: io::Error) -> Error {
         .at(format!("{name}:{line}"))
         .hint("the file is truncated or damaged")
         .source(error)
-}
-
-/// Lines with their numbers, one at a time in one buffer.
-pub struct Lines {
-    name: String,
-    bytes: Box<dyn BufRead>,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl Lines {
-    /// Moves to the next line that is not blank. Tells whether there is one.
-    pub fn advance(&mut self) -> Result<bool> {
-        loop {
-            self.line.clear();
-            self.number += 1;
-            let mut limited = (&mut self.bytes).take(LONGEST_LINE + 1);
-            let read = limited.read_until(b'\n', &mut self.line);
-            let length = read.map_err(|error| broken(&self.name, self.number, error))? as u64;
-            if length == 0 {
-                return Ok(false);
-            }
-            if length > LONGEST_LINE {
-                let message = format!("line is longer than {} MiB", LONGEST_LINE >> 20);
-                return Err(Error::input(message).at(self.place()).hint("one request is one line of JSON"));
-            }
-            if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
-                self.line.drain(..BYTE_ORDER_MARK.len());
-            }
-            if !self.line.trim_ascii().is_empty() {
-                return Ok(true);
-            }
-        }
-    }
-
-    /// The line without surrounding white space.
-    pub fn current(&self) -> &[u8] {
-        self.line.trim_ascii()
-    }
-
-    /// The number of the line read last.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// `file:line` of the line read last.
-    pub fn place(&self) -> String {
-        format!("{}:{}", self.name, self.number)
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Where written bytes go: anything that takes them, or a file, compressed when its name says so.
 
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -10,6 +11,9 @@ use wavetank_model::{Error, ErrorKind, Result};
 
 /// The level of `.zst` files: what the reference's logs have.
 const ZSTD_LEVEL: i32 = 3;
+
+/// Large files are written in few calls.
+const BUFFER: usize = 256 << 10;
 
 /// A place to write to. What it holds is complete only after [`Output::finish`].
 pub struct Output<'w>(Kind<'w>);
@@ -28,7 +32,7 @@ impl<'w> Output<'w> {
 
     /// Makes the file `path` anew; one that ends in `.gz` or `.zst` is compressed.
     pub fn create(path: &Path) -> Result<Self> {
-        Self::file(path, |file| Box::new(BufWriter::new(file)))
+        Self::file(path, |file| Box::new(BufWriter::with_capacity(BUFFER, file)))
     }
 
     /// The same, but what is written is in the file when the call returns; compressed, when it is flushed.
@@ -52,12 +56,56 @@ impl<'w> Output<'w> {
         Ok(Self(kind))
     }
 
+    /// A file that gets the name `path` only when it is kept; what is no plain file is written at once.
+    pub fn draft(path: &Path) -> Result<(Self, Draft)> {
+        // What a link points to is replaced, not the link.
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let is_special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
+        let Some(name) = path.file_name().filter(|_| !is_special) else {
+            return Ok((Self::create(path)?, Draft { written: None, path: path.to_owned() }));
+        };
+        let mut part = OsString::from(format!(".part-{}-", std::process::id()));
+        part.push(name);
+        let written = path.with_file_name(part);
+        let output = Self::create(&written).map_err(|error| error.at(path.display().to_string()))?;
+        Ok((output, Draft { written: Some(written), path: path.to_owned() }))
+    }
+
     /// Writes what is still held.
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
             Kind::Plain(mut bytes) => bytes.flush(),
             Kind::Gzip(encoder) => encoder.finish()?.flush(),
             Kind::Zstd(encoder) => encoder.finish()?.flush(),
+        }
+    }
+}
+
+/// A file that is being written under another name; unless it is kept, nothing stays of it.
+#[derive(Debug)]
+#[must_use]
+pub struct Draft {
+    written: Option<PathBuf>,
+    path: PathBuf,
+}
+
+impl Draft {
+    /// Gives it its name, in place of what has that name.
+    pub fn keep(mut self) -> Result<()> {
+        let Some(written) = self.written.take() else { return Ok(()) };
+        fs::rename(&written, &self.path).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot be written in place: {error}"))
+                .at(self.path.display().to_string())
+                .hint(format!("what was written is {}", written.display()))
+        })
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(written) = &self.written {
+            // It may be gone already; there is nobody to tell.
+            let _ = fs::remove_file(written);
         }
     }
 }
@@ -103,6 +151,28 @@ mod tests {
             assert!(lines.advance().unwrap());
             assert_eq!(lines.current(), b"a log");
         }
+    }
+
+    /// Broken by: a draft under its own name, one that stays when it is dropped.
+    #[test]
+    fn a_draft_is_there_when_it_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl.gz");
+        fs::write(&path, "before").unwrap();
+        let names = || fs::read_dir(folder.path()).unwrap().count();
+        let (mut output, draft) = Output::draft(&path).unwrap();
+        output.write_all(b"after\n").unwrap();
+        assert_eq!((fs::read(&path).unwrap(), names()), (b"before".to_vec(), 2));
+        drop((output, draft));
+        assert_eq!((fs::read(&path).unwrap(), names()), (b"before".to_vec(), 1));
+        let (mut output, draft) = Output::draft(&path).unwrap();
+        output.write_all(b"after\n").unwrap();
+        output.finish().unwrap();
+        draft.keep().unwrap();
+        let mut lines = Input::File(path).lines().unwrap();
+        assert!(lines.advance().unwrap() && lines.current() == b"after" && names() == 1);
+        let error = Output::draft(Path::new("no such folder/x")).err().unwrap().to_string();
+        assert!(error.starts_with("no such folder/x: cannot write: "), "{error}");
     }
 
     #[test]

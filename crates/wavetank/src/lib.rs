@@ -46,8 +46,10 @@ pub use seeds::replay_seeds;
 pub use tapes::{TapeKey, Tapes};
 pub use trace::{
     BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
-    CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, LogInfo, Payload, StorageArgs,
-    TraceInfo, Wall, guess_format, log_info, replay_calls, trace_info,
+    CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, LogInfo, MergeArgs, Payload,
+    ScaleArgs, StorageArgs, SynthArgs, TraceInfo, TraceInput, TraceOutput, TraceWritten, Wall,
+    anonymize_trace, convert_trace, guess_format, lint_trace, log_info, merge_traces, replay_calls,
+    scale_trace, slice_trace, synth_trace, trace_info,
 };
 pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as BenchWatch};
 pub use wavetank_cache::{Promotion, WritePolicy};
@@ -55,4 +57,5 @@ pub use wavetank_calls::{Expect, LoadPolicy, Mode as CallMode, StorePolicy};
 pub use wavetank_model::{Error, ErrorKind, Result};
 pub use wavetank_report::page::{Page, Run, page};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};
-pub use wavetank_trace::{Fill, HashFill};
+pub use wavetank_trace::shape::{Choice, Scrub};
+pub use wavetank_trace::{Fill, HashFill, Linted, Meter};

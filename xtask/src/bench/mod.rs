@@ -13,6 +13,7 @@ mod peer;
 mod rate;
 mod record;
 mod replay;
+mod requests;
 mod serve;
 mod store;
 mod suite;
@@ -47,6 +48,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "store", measure: store::measure },
     Bench { name: "suite", measure: suite::measure },
     Bench { name: "sweep", measure: sweep::measure },
+    Bench { name: "trace", measure: requests::measure },
 ];
 
 /// What the user typed after the bench's name.

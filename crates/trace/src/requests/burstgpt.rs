@@ -1,11 +1,13 @@
 //! BurstGPT CSV: one request per row with its time in seconds and its lengths in tokens (BurstGPT, KDD'25;
 //! newer files add the session and how long the answer took, which is not used).
 
+use std::io;
+
 use wavetank_model::Result;
 
-use super::{Entry, Outcome, Provides, TableFormat, TableReader};
-use crate::Row;
+use super::{Entry, Outcome, Provides, TableFormat, TableReader, WriteOptions, Writer};
 use crate::table::{Column, SECONDS, TOKENS, Table, seconds, tokens};
+use crate::{Output, Row};
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
@@ -14,7 +16,7 @@ pub(super) const ENTRY: Entry = Entry {
     provides: Provides { starts: true, sessions: true, ..Provides::LENGTHS },
     recognises: |head| head.has_columns(&["Timestamp", "Request tokens", "Response tokens"]),
     read: |inputs, _| Ok(Box::new(TableReader::open(inputs, BurstGpt::default())?)),
-    write: None,
+    write: Some(begin),
 };
 
 /// Where a file has what is used of it.
@@ -50,6 +52,34 @@ impl TableFormat for BurstGpt {
         row.start = Some(start);
         (row.input_tokens, row.output_tokens) = (Some(input_tokens), Some(output_tokens));
         Ok(Outcome::Request)
+    }
+}
+
+fn begin<'w>(output: Output<'w>, _: &WriteOptions) -> io::Result<Box<dyn Writer + 'w>> {
+    let mut table = csv::Writer::from_writer(output);
+    table.write_record(["Timestamp", "Session ID", "Request tokens", "Response tokens", "Total tokens"])?;
+    Ok(Box::new(Rows(table)))
+}
+
+/// A trace being written.
+struct Rows<'w>(csv::Writer<Output<'w>>);
+
+impl Writer for Rows<'_> {
+    fn write(&mut self, row: &Row) -> io::Result<()> {
+        let tokens = |tokens: Option<u32>| tokens.map(|tokens| tokens.to_string()).unwrap_or_default();
+        let total = row.input_tokens.zip(row.output_tokens).map(|(a, b)| u64::from(a) + u64::from(b));
+        let fields = [
+            row.start.map(|start| start.seconds().to_string()).unwrap_or_default(),
+            row.session.clone().unwrap_or_default(),
+            tokens(row.input_tokens),
+            tokens(row.output_tokens),
+            total.map(|total| total.to_string()).unwrap_or_default(),
+        ];
+        Ok(self.0.write_record(fields)?)
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.0.into_inner().map_err(csv::IntoInnerError::into_error)?.finish()
     }
 }
 
@@ -123,6 +153,21 @@ mod tests {
         let turn = loaded.workload.follow_up(SessionId(0), 1).unwrap();
         assert_eq!((turn.prompt.tokens(), turn.session), (7, SessionId(0)));
         assert!(loaded.survey.notes[1].starts_with("2 requests follow a turn of their session"));
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let text = "Timestamp,Session ID,Request tokens,Response tokens,Total tokens\n\
+                    10.5,\"a,b\",5,1,6\n1794705271.796539,,6,2,8\n";
+        let source = Source::with("burstgpt", vec![Input::Bytes(Arc::from(text.as_bytes()))]).unwrap();
+        let mut reader = source.open(&crate::requests::ReadOptions::default()).unwrap();
+        let (mut bytes, mut row) = (Vec::new(), Row::default());
+        let mut writer = begin(Output::to(&mut bytes), &WriteOptions { tokens_per_id: None }).unwrap();
+        while reader.read(&mut row).unwrap() {
+            writer.write(&row).unwrap();
+        }
+        writer.finish().unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), text);
     }
 
     #[test]

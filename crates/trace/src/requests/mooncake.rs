@@ -3,6 +3,7 @@
 
 mod keys;
 mod line;
+mod plain;
 
 use std::io::{self, Write};
 
@@ -10,7 +11,7 @@ use wavetank_model::{Error, Result};
 
 use super::{Blocks, Entry, Findings, JsonLine, LineReader, Provides, Rows, WriteOptions, Writer};
 use crate::row::Decimal;
-use crate::{Output, Row};
+use crate::{Output, Row, digits};
 
 /// Tokens per id in the public traces.
 pub(crate) const TOKENS_PER_ID: u32 = 512;
@@ -81,6 +82,10 @@ pub fn parse(line: &[u8], row: &mut Row) -> Result<()> {
 
 /// The same with the keys of `dialect`.
 pub(super) fn parse_dialect(line: &[u8], row: &mut Row, dialect: Dialect) -> Result<()> {
+    if dialect == Dialect::Plain && plain::parse(line, row).is_some() {
+        return Ok(());
+    }
+    row.clear();
     line::parse(line, row, dialect).map_err(|error| keys::diagnose(line, dialect, error))?;
     if row.ids.is_empty() {
         return Err(Error::input("\"hash_ids\" is empty").hint("a prompt has at least one block"));
@@ -89,28 +94,38 @@ pub(super) fn parse_dialect(line: &[u8], row: &mut Row, dialect: Dialect) -> Res
 }
 
 fn begin<'w>(output: Output<'w>, _: &WriteOptions) -> io::Result<Box<dyn Writer + 'w>> {
-    Ok(Box::new(Lines(output)))
+    Ok(Box::new(Lines { output, line: Vec::new() }))
 }
 
 /// A trace being written.
-struct Lines<'w>(Output<'w>);
+struct Lines<'w> {
+    output: Output<'w>,
+    line: Vec<u8>,
+}
 
 impl Writer for Lines<'_> {
     fn write(&mut self, row: &Row) -> io::Result<()> {
-        write(row, &mut self.0)
+        self.line.clear();
+        push_line(row, &mut self.line)?;
+        self.output.write_all(&self.line)
     }
 
     fn finish(self: Box<Self>) -> io::Result<()> {
-        self.0.finish()
+        self.output.finish()
     }
 }
 
 /// Writes one line.
 pub fn write(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     let mut line = Vec::with_capacity(64 + 8 * row.ids.len());
-    members(row, &mut Keys { line: &mut line, is_first: true })?;
-    line.extend_from_slice(b"}\n");
+    push_line(row, &mut line)?;
     out.write_all(&line)
+}
+
+fn push_line(row: &Row, line: &mut Vec<u8>) -> io::Result<()> {
+    members(row, &mut Keys { line, is_first: true })?;
+    line.extend_from_slice(b"}\n");
+    Ok(())
 }
 
 /// Writes the keys that all dialects have.
@@ -127,10 +142,10 @@ pub(super) fn members(row: &Row, key: &mut Keys<'_>) -> io::Result<()> {
         write!(key.begin("delay"), "{}", Decimal::ms(pause))?;
     }
     if let Some(tokens) = row.input_tokens {
-        write!(key.begin("input_length"), "{tokens}")?;
+        digits::push(key.begin("input_length"), tokens.into());
     }
-    write!(key.begin("output_length"), "{}", row.output_tokens.unwrap_or(0))?;
-    serde_json::to_writer(key.begin("hash_ids"), &row.ids)?;
+    digits::push(key.begin("output_length"), row.output_tokens.unwrap_or(0).into());
+    digits::push_list(key.begin("hash_ids"), &row.ids);
     if row.priority.soft != 0 {
         write!(key.begin("priority"), "{}", row.priority.soft)?;
     }

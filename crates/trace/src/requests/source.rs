@@ -4,7 +4,7 @@ use wavetank_model::{Error, Result};
 
 use super::{ALL, Entry, ReadOptions, Reader};
 use crate::call_guess::is_of_calls;
-use crate::{Head, Input};
+use crate::{Head, Input, Meter};
 
 /// The files of one trace.
 #[derive(Clone)]
@@ -57,6 +57,15 @@ impl Source {
         Ok(Self { format: find(name)?, inputs })
     }
 
+    /// The same, its bytes counted by `meter`.
+    pub fn metered(&self, meter: &Meter) -> Self {
+        let count = |input: &Input| {
+            meter.expect(input.size().unwrap_or(0));
+            Input::Metered(Box::new(input.clone()), meter.clone())
+        };
+        Self { format: self.format, inputs: self.inputs.iter().map(count).collect() }
+    }
+
     /// Opens it.
     pub fn open(&self, options: &ReadOptions) -> Result<Box<dyn Reader>> {
         (self.format.read)(&self.inputs, options)
@@ -67,7 +76,7 @@ impl Source {
         let path = |input: &Input| match input {
             Input::File(path) => path.display().to_string(),
             Input::Stdin => "-".to_owned(),
-            Input::Bytes(_) => input.name(),
+            Input::Bytes(_) | Input::Metered(..) => input.name(),
         };
         self.inputs.iter().map(path).collect()
     }

@@ -4,6 +4,7 @@
 pub mod arrival;
 pub mod conversation;
 mod flat;
+pub mod lengths;
 mod sessions;
 
 use serde::{Deserialize, Serialize};

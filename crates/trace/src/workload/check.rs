@@ -87,6 +87,11 @@ impl Rows {
         self.reader.as_ref()
     }
 
+    /// The row read last.
+    pub(super) fn row(&self) -> &Row {
+        &self.row
+    }
+
     pub(super) fn name(&self) -> String {
         self.name.clone()
     }

@@ -12,7 +12,7 @@ use super::check::{Checked, Rows};
 use super::graph::Graph;
 use super::growth::{Gaps, seed};
 use super::stream::unlike_others;
-use super::{Options, Starts, Survey, no_rows};
+use super::{Options, Starts, Survey, no_rows, turn};
 use crate::requests::Prompts;
 use crate::{HashFill, Moment, Row};
 
@@ -328,15 +328,7 @@ impl Loader {
 
     /// The first row of a session; its time is set when the earliest start is known.
     fn begin_session(&mut self, turn: u32, row: &Row) -> Result<Nanos> {
-        if row.pause.is_some_and(|pause| pause != Nanos::ZERO) {
-            return Err(Error::input("\"delay\" on the first turn of a session")
-                .hint("the first turn starts at its timestamp; delays come after a turn's end"));
-        }
-        let scheduled = matches!(self.index.options.starts, Starts::Scheduled { .. });
-        if scheduled && row.start.is_none() {
-            return Err(Error::input("\"timestamp\" is missing")
-                .hint("a session starts at its first turn's timestamp; --replay-concurrency does without"));
-        }
+        turn::check_first(row, self.index.options.starts)?;
         let session = self.sessions.len() as u32;
         self.sessions.push(Session { last_turn: turn, last_start: row.start, tokens: 0 });
         self.starts.push(row.start.unwrap_or_default());
@@ -350,18 +342,7 @@ impl Loader {
     /// A later row of a session: how long after the previous turn's end it comes.
     fn continue_session(&mut self, session: u32, turn: u32, row: &Row) -> Result<Nanos> {
         let state = &mut self.sessions[session as usize];
-        let inferred = match (row.start, state.last_start) {
-            (None, _) => Nanos::ZERO,
-            (Some(now), Some(before)) => now.since(before).ok_or_else(|| {
-                Error::input(format!("\"timestamp\" goes back from {} to {}", before.ms(), now.ms()))
-                    .hint("the turns of a session stand in the order of their times")
-            })?,
-            (Some(_), None) if row.pause.is_some() => Nanos::ZERO,
-            (Some(_), None) => {
-                return Err(Error::input("\"timestamp\" on a later turn, but no earlier turn has one")
-                    .hint("give the first turn a timestamp, or this one a delay"));
-            }
-        };
+        let inferred = turn::inferred_pause(row, state.last_start)?;
         state.last_start = row.start.or(state.last_start);
         self.index.turns[state.last_turn as usize].next = turn;
         state.last_turn = turn;

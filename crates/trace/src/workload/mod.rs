@@ -8,9 +8,12 @@ mod check;
 mod graph;
 mod growth;
 mod index;
+mod lint;
 mod stream;
 mod survey;
 mod tape;
+mod turn;
+mod waits;
 
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Error, Nanos, Result, Workload};
@@ -21,6 +24,7 @@ use check::Rows;
 use index::Index;
 use stream::Stream;
 
+pub use lint::{Linted, lint};
 pub use survey::Survey;
 pub use tape::{Tape, TapeReader};
 

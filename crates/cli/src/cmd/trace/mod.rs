@@ -1,7 +1,15 @@
-//! `wavetank trace`: recorded storage calls and logs of operations.
+//! `wavetank trace`: traces of requests reshaped; recorded storage calls and logs of operations.
 
+mod anonymize;
 mod calls;
+mod convert;
+mod files;
+mod lint;
 mod log;
+mod merge;
+mod scale;
+mod slice;
+mod synth;
 mod words;
 
 use std::path::PathBuf;
@@ -26,6 +34,20 @@ enum What {
     Info(InfoFlags),
     /// Make the calls of a recording (.lct) again, or play a log of operations against a backend.
     Replay(Box<ReplayFlags>),
+    /// Write a trace of requests in another format, and say what is filled and what is lost.
+    Convert(convert::ConvertFlags),
+    /// Tell every problem of a trace of requests, with file and line.
+    Lint(lint::LintFlags),
+    /// Write a trace that may be shown: names and ids re-mapped under a key, what is shared kept.
+    Anonymize(anonymize::AnonymizeFlags),
+    /// Write a part of a trace: whole sessions by time, number or chance.
+    Slice(slice::SliceFlags),
+    /// Write a trace at another rate, with copies of itself, or with other lengths.
+    Scale(scale::ScaleFlags),
+    /// Write several traces as one, by time.
+    Merge(merge::MergeFlags),
+    /// Write a trace of generated conversations.
+    Synth(Box<synth::SynthFlags>),
 }
 
 #[derive(Args)]
@@ -74,6 +96,13 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.what {
         What::Info(flags) => info(&flags),
         What::Replay(flags) => replay(*flags),
+        What::Convert(flags) => convert::run(flags),
+        What::Lint(flags) => lint::run(flags),
+        What::Anonymize(flags) => anonymize::run(flags),
+        What::Slice(flags) => slice::run(flags),
+        What::Scale(flags) => scale::run(flags),
+        What::Merge(flags) => merge::run(flags),
+        What::Synth(flags) => synth::run(*flags),
     }
 }
 
