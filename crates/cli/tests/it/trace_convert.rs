@@ -18,7 +18,7 @@ const CHAT: &[&str] = &[
 ];
 
 fn told(run: &Run) -> String {
-    format!("exit {:?}\n{}{}", run.code.unwrap(), run.stdout, run.stderr)
+    format!("exit {:?}\n{}{}", run.code.expect("it ended by itself"), run.stdout, run.stderr)
 }
 
 fn convert(sandbox: &Sandbox, line: &str) -> String {

@@ -16,7 +16,7 @@ const ROWS: &[&str] = &[
 
 fn lint(sandbox: &Sandbox, line: &str) -> String {
     let run = sandbox.run(&format!("trace lint {line}"));
-    format!("exit {:?}\n{}{}", run.code.unwrap(), run.stdout, run.stderr)
+    format!("exit {:?}\n{}{}", run.code.expect("it ended by itself"), run.stdout, run.stderr)
 }
 
 /// Broken by: a check that ends at the first problem, or an exit code that hides one.

@@ -35,7 +35,7 @@ fn rows(sandbox: &Sandbox, name: &str) -> Vec<Value> {
 }
 
 fn ids(row: &Value) -> Vec<u64> {
-    row["hash_ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap()).collect()
+    row["hash_ids"].as_array().expect("a list").iter().map(|id| id.as_u64().expect("an id")).collect()
 }
 
 /// For each block of the trace, the request and place where it was met last.
