@@ -38,11 +38,11 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
     }
     let (outcomes, bytes) = (outcomes?, bytes.map_err(|e| format!("{large}: {e}"))?);
     let method = format!(
-        "A trace of {REQUESTS} requests and {bytes} bytes in Mooncake's format, made by `wavetank trace synth \
-         {SHAPE}`, on the drive that `target/` is on. MB/s are bytes of the trace by CPU seconds of the whole \
-         process, kernel included, so that other work on the machine does not count; `lint` reads and checks \
-         every row, `convert` writes all of them again, into a file and into nothing. One thread does the \
-         work. Least CPU and wall time of {} runs, the most memory.\n",
+        "A trace of {REQUESTS} requests and {bytes} bytes in Mooncake's format, made by `wavetank trace \
+         synth {SHAPE}`, on the drive that `target/` is on. MB/s are bytes of the trace by CPU seconds of \
+         the process, kernel included, so that other work on the machine does not count; `lint` reads and \
+         checks every row, `convert` writes all of them again, into a file and into nothing. One thread does \
+         the work. Least CPU and wall time of {} runs, the most memory.\n",
         options.reps
     );
     Ok(Page { method, table: table(&outcomes, bytes) })

@@ -7,9 +7,12 @@ use wavetank::{Result, SynthArgs, synth_trace};
 
 use super::files::{self, OutFlags};
 
-/// Distributions are N, uniform:LOW,HIGH, normal:MEAN,SD, lognormal:MEAN,SD, exponential:MEAN, or
-/// empirical:FILE with a length on every line and, behind it, its weight.
+const DISTRIBUTIONS: &str = "\
+DIST is N, uniform:LOW,HIGH, normal:MEAN,SD, lognormal:MEAN,SD (of the lengths themselves),
+exponential:MEAN, or empirical:FILE with a length on every line and, behind it, its weight.";
+
 #[derive(Args)]
+#[command(after_help = DISTRIBUTIONS)]
 pub(super) struct SynthFlags {
     /// The file to write; - is standard output.
     #[arg(value_name = "OUT")]

@@ -93,19 +93,20 @@ impl TraceOutput {
         let options = WriteOptions { tokens_per_id: fitting.tokens_per_id().filter(|_| has_ids) };
         let begin = format.write.expect("what is fitted is written");
         let (output, draft) = self.open()?;
-        let failed = |error: io::Error| self.failed(error);
-        let mut writer = begin(output, &options).map_err(failed)?;
+        let mut writer = begin(output, &options).map_err(|error| self.failed(error))?;
         let (mut row, mut requests) = (Row::default(), 0);
         while reader.read(&mut row)? {
             meter.count()?;
             fitting.fit(&mut row).map_err(|error| error.at(reader.place()))?;
-            writer.write(&row).map_err(failed)?;
+            if !self.is_taken(writer.write(&row))? {
+                break;
+            }
             requests += 1;
         }
         if requests == 0 {
             return Err(Error::input("there are no requests to write").hint("nothing was written"));
         }
-        writer.finish().map_err(failed)?;
+        self.is_taken(writer.finish())?;
         draft.map_or(Ok(()), Draft::keep)?;
         let mut notes = reader.findings().notes;
         notes.extend(fitting.notes());
@@ -116,6 +117,15 @@ impl TraceOutput {
         match self.split() {
             (_, "-") => Ok((Output::to(io::BufWriter::with_capacity(1 << 18, io::stdout())), None)),
             (_, path) => Output::draft(Path::new(path)).map(|(output, draft)| (output, Some(draft))),
+        }
+    }
+
+    /// Whether somebody takes what is written: a reader of standard output that went away is no error.
+    fn is_taken(&self, written: io::Result<()>) -> Result<bool> {
+        match written {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe && self.split().1 == "-" => Ok(false),
+            Err(error) => Err(self.failed(error)),
         }
     }
 
