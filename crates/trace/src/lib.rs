@@ -25,4 +25,4 @@ pub use head::Head;
 pub use input::{Input, Lines};
 pub use output::Output;
 pub use row::{AgentNotes, Decimal, Moment, Row};
-pub use workload::{Loaded, Options, Starts, Survey, Tape, TapeReader, open};
+pub use workload::{Asked, Loaded, Options, PromptBlock, Prompts, Starts, Survey, Tape, TapeReader, open};
