@@ -45,11 +45,14 @@ pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;
 pub use tapes::{TapeKey, Tapes};
 pub use trace::{
-    BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
-    CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, LogInfo, Payload, StorageArgs,
-    TraceInfo, Wall, guess_format, log_info, replay_calls, trace_info,
+    BackgroundWork, BlockStats, CacheCurves, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay,
+    CallReplayArgs, CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, CurveArgs, CurveUnit,
+    Implied, LengthStats, LogInfo, OverTime, Payload, Rate, RateStats, ReuseBound, Sample, SessionStats,
+    StorageArgs, TraceArgs, TraceInfo, TraceStats, Wall, cache_curves, guess_format, log_info, replay_calls,
+    trace_info, trace_stats,
 };
 pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as BenchWatch};
+pub use wavetank_cache::mrc::Rule as CacheRule;
 pub use wavetank_cache::{Promotion, WritePolicy};
 pub use wavetank_calls::{Expect, LoadPolicy, Mode as CallMode, StorePolicy};
 pub use wavetank_model::{Error, ErrorKind, Result};

@@ -1,18 +1,28 @@
-//! Recorded storage calls: what is in a recording, and its calls made again.
+//! Traces, looked into: what is in one of requests (`stats`), what caches would serve of it (`mrc`); what is in a
+//! recording of storage calls, and its calls made again.
 
 mod implied;
 mod info;
 mod keys;
 mod log;
+mod mrc;
 mod replay;
+mod source;
+mod stats;
 mod text;
 
 pub use implied::Implied;
 pub use info::{TraceInfo, trace_info};
 pub use log::{LogInfo, log_info};
+pub use mrc::{CacheCurves, CurveArgs, CurveUnit, Sample, cache_curves};
 pub use replay::{
     BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
     CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Payload, StorageArgs, Wall, replay_calls,
+};
+
+pub use source::TraceArgs;
+pub use stats::{
+    BlockStats, LengthStats, OverTime, Rate, RateStats, ReuseBound, SessionStats, TraceStats, trace_stats,
 };
 
 /// The format that the trace `file` is read with, if nobody says it; `-` is standard input.

@@ -1,7 +1,10 @@
-//! `wavetank trace`: recorded storage calls and logs of operations.
+//! `wavetank trace`: traces of requests, recorded storage calls and logs of operations.
 
 mod calls;
 mod log;
+mod mrc;
+mod source_flags;
+mod stats;
 mod words;
 
 use std::path::PathBuf;
@@ -26,6 +29,10 @@ enum What {
     Info(InfoFlags),
     /// Make the calls of a recording (.lct) again, or play a log of operations against a backend.
     Replay(Box<ReplayFlags>),
+    /// Say what share of a trace's blocks caches of different capacities and policies serve.
+    Mrc(Box<mrc::MrcFlags>),
+    /// Say what a request trace holds: lengths, rates, sessions, and what its prompts share.
+    Stats(Box<stats::StatsFlags>),
 }
 
 #[derive(Args)]
@@ -74,6 +81,8 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match flags.what {
         What::Info(flags) => info(&flags),
         What::Replay(flags) => replay(*flags),
+        What::Mrc(flags) => mrc::run(&flags),
+        What::Stats(flags) => stats::run(&flags),
     }
 }
 
