@@ -32,7 +32,7 @@ impl BlockKey {
 }
 
 /// Multiply-and-fold of two words (the core of wyhash, Wang Yi 2019): 64 well mixed bits.
-pub(crate) fn mix(left: u64, right: u64) -> u64 {
+pub fn mix(left: u64, right: u64) -> u64 {
     let product = u128::from(left ^ 0xa076_1d64_78bd_642f) * u128::from(right ^ 0xe703_7ed1_a0b4_28db);
     (product as u64) ^ ((product >> 64) as u64)
 }

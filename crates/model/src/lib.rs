@@ -32,7 +32,7 @@ pub use accelerator::{Accelerator, accelerator, accelerators};
 pub use address::without_login;
 pub use architecture::{Architecture, Experts, Latent, model, models};
 pub use bench_event::{Answer, BenchEvent, BenchFact, Class, Operation, Served, Touch, Why};
-pub use block_key::BlockKey;
+pub use block_key::{BlockKey, mix};
 pub use cache_event::{BlendHits, CacheEvent, CacheFact, LookupOutcome, TraceParent, TransferWay};
 pub use call::{Clock, Keys, Recorded, StorageCall, WriteMode};
 pub use dependencies::{Cycle, Dependencies, Wait};

@@ -25,6 +25,16 @@ pub fn guess(input: &Input) -> Result<&'static str> {
     }
 }
 
+/// The row of the table for what is of storage calls for certain; anything else may be of requests.
+pub fn recognise(input: &Input) -> Result<Option<&'static str>> {
+    if matches!(input, Input::File(path) if path.to_string_lossy().contains(".lct")) {
+        return Ok(Some("lct"));
+    }
+    let Some(head) = input.head()? else { return Ok(None) };
+    let format = if head.starts_with(b"Timestamp,") { "mlperf-csv" } else { "lct" };
+    Ok(is_of_calls(&Head::of(head)).then_some(format))
+}
+
 /// Whether a file that begins so is of storage calls, which no request format reads.
 pub(crate) fn is_of_calls(head: &Head) -> bool {
     head.has_columns(&["Timestamp", "Operation", "Object_Size_Bytes", "Tier"]) || head.contains("LMCT")
@@ -38,6 +48,17 @@ mod tests {
 
     fn of(bytes: &[u8]) -> Result<&'static str> {
         guess(&Input::Bytes(Arc::from(bytes)))
+    }
+
+    /// Broken by: a table of requests that is taken for one of calls, or the other way round.
+    #[test]
+    fn requests_are_not_calls() {
+        let of = |text: &str| recognise(&Input::Bytes(Arc::from(text.as_bytes()))).unwrap();
+        assert_eq!(of("Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n"), Some("mlperf-csv"));
+        assert_eq!(of("Timestamp,Model,Request tokens,Response tokens\n"), None);
+        assert_eq!(of("{\"timestamp\":0}\n"), None);
+        assert_eq!(of(""), None);
+        assert_eq!(recognise(&Input::named("nowhere/a.lct.zst")).unwrap(), Some("lct"));
     }
 
     /// Broken by: one kind that is taken for the other, packed or not; a guess with nothing to go by.

@@ -13,10 +13,12 @@ mod input;
 mod items;
 mod meter;
 mod output;
+mod reading;
 pub mod recorder;
 pub mod requests;
 mod row;
 pub mod shape;
+mod source;
 mod stamp;
 pub mod synth;
 mod table;
@@ -29,4 +31,6 @@ pub use input::{Input, Lines};
 pub use meter::Meter;
 pub use output::{Draft, Output};
 pub use row::{AgentNotes, Decimal, Moment, Row};
-pub use workload::{Linted, Loaded, Options, Starts, Survey, Tape, TapeReader, lint, open};
+pub use workload::{
+    Asked, Linted, Loaded, Options, PromptBlock, Prompts, Starts, Survey, Tape, TapeReader, lint, open,
+};

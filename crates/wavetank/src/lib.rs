@@ -45,13 +45,15 @@ pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;
 pub use tapes::{TapeKey, Tapes};
 pub use trace::{
-    BackgroundWork, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay, CallReplayArgs,
-    CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, Implied, LogInfo, MergeArgs, Payload,
-    ScaleArgs, StorageArgs, SynthArgs, TraceInfo, TraceInput, TraceOutput, TraceWritten, Wall,
-    anonymize_trace, convert_trace, guess_format, lint_trace, log_info, merge_traces, replay_calls,
-    scale_trace, slice_trace, synth_trace, trace_info,
+    BackgroundWork, BlockStats, CacheCurves, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay,
+    CallReplayArgs, CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, CurveArgs, CurveUnit,
+    Implied, LengthStats, LogInfo, MergeArgs, OverTime, Payload, Rate, RateStats, ReuseBound, Sample,
+    ScaleArgs, SessionStats, StorageArgs, SynthArgs, TraceArgs, TraceInfo, TraceInput, TraceOutput,
+    TraceStats, TraceWritten, Wall, anonymize_trace, cache_curves, convert_trace, guess_format, lint_trace,
+    log_info, merge_traces, replay_calls, scale_trace, slice_trace, synth_trace, trace_info, trace_stats,
 };
 pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as BenchWatch};
+pub use wavetank_cache::mrc::Rule as CacheRule;
 pub use wavetank_cache::{Promotion, WritePolicy};
 pub use wavetank_calls::{Expect, LoadPolicy, Mode as CallMode, StorePolicy};
 pub use wavetank_model::{Error, ErrorKind, Result};

@@ -81,6 +81,15 @@ impl PictureFlags {
         let pictures = self.plots.pictures(self.html.as_deref());
         if pictures.is_empty() { Ok(()) } else { save(&pictures, &page(title, runs)?) }
     }
+
+    /// The same where standard output is data: what it says goes to standard error.
+    pub(crate) fn write_beside_data(&self, title: &str, runs: &[Run]) -> Result<()> {
+        let pictures = self.plots.pictures(self.html.as_deref());
+        if !pictures.is_empty() {
+            pictures.write(&page(title, runs)?)?.iter().for_each(|line| output::complain(line));
+        }
+        Ok(())
+    }
 }
 
 /// A page and what is beside it, with the flags they were typed with.

@@ -6,6 +6,8 @@ mod replay;
 mod storage;
 mod suite;
 mod sweep;
+mod trace_mrc;
+mod trace_stats;
 mod validate;
 
 use serde_json::Value;
@@ -91,7 +93,15 @@ pub struct Entry {
 }
 
 /// Every kind of report that has a page, in the order of their parts.
-pub const ALL: &[Entry] = &[replay::ENTRY, storage::ENTRY, suite::ENTRY, sweep::ENTRY, validate::ENTRY];
+pub const ALL: &[Entry] = &[
+    replay::ENTRY,
+    storage::ENTRY,
+    suite::ENTRY,
+    sweep::ENTRY,
+    trace_mrc::ENTRY,
+    trace_stats::ENTRY,
+    validate::ENTRY,
+];
 
 /// The page of `runs`, which may be of several kinds.
 pub fn page(title: &str, runs: &[Run]) -> Result<Page> {

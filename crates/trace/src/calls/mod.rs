@@ -8,7 +8,7 @@ use std::io;
 
 use wavetank_model::{Described, Error, ErrorKind, KeyTable, Nanos, Recorded, Result, find};
 
-pub use crate::call_guess::guess;
+pub use crate::call_guess::{guess, recognise};
 use crate::{CallSurvey, Input, Output};
 
 /// One record of a trace. A format has one kind of them.

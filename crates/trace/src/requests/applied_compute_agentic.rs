@@ -5,9 +5,9 @@
 use serde::Deserialize;
 use wavetank_model::{Error, Nanos, Result};
 
-use super::lines::from_json;
 use super::{Blocks, Entry, JsonLine, LineReader, Provides, ReadOptions, Rows, SharedPrefix};
 use crate::Input;
+use crate::reading::lines::from_json;
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {

@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use wavetank_model::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::lines::Shards;
 use super::{Blocks, Entry, Findings, Provides, ReadOptions, Reader};
+use crate::reading::lines::Shards;
 use crate::{Input, Moment, Row};
 use event::Event;
 use graph::Graph;

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use wavetank_model::{Error, Nanos, Result};
 
-use super::lines::from_json;
-use super::token_count::{TOKENS_PER_ID, block_ids};
 use super::{Blocks, Entry, JsonLine, LineReader, Provides, Rows};
+use crate::reading::lines::from_json;
+use crate::reading::token_count::{TOKENS_PER_ID, block_ids};
 use crate::{Moment, Row};
 
 /// The row of the table.

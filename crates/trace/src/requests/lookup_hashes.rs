@@ -8,9 +8,9 @@ use serde::Deserialize;
 use wavetank_model::{Error, Result};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::lines::from_json;
 use super::{Blocks, Entry, Findings, JsonLine, LineReader, Provides, ReadOptions, Rows};
 use crate::Moment;
+use crate::reading::lines::from_json;
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {

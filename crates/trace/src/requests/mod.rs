@@ -1,11 +1,6 @@
 //! Request traces: one file per format, one row each in [`ALL`]. A format is read into [`Row`]s and, where it
 //! makes sense, written from them.
 
-mod lines;
-mod source;
-mod tables;
-mod token_count;
-
 pub mod agentic_mooncake;
 pub mod applied_compute_agentic;
 pub mod azure;
@@ -27,11 +22,11 @@ use wavetank_model::{Described, Result};
 
 use crate::{Head, Input, Output, Row};
 
-pub use source::{Source, find};
-pub use token_count::{Texts, TokenCount};
+pub use crate::reading::token_count::{Texts, TokenCount};
+pub use crate::source::{Source, find};
 
-pub(crate) use lines::{JsonLine, LineReader, Rows};
-pub(crate) use tables::{Outcome, TableFormat, TableReader};
+pub(crate) use crate::reading::lines::{JsonLine, LineReader, Rows};
+pub(crate) use crate::reading::tables::{Outcome, TableFormat, TableReader};
 
 /// A row of the table.
 pub struct Entry {

@@ -12,9 +12,9 @@ use std::collections::HashSet;
 use wavetank_model::{Error, Nanos, Result};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::token_count::TOKENS_PER_ID;
 use super::{Blocks, Entry, Findings, Provides, ReadOptions, Reader, TokenCount};
 use crate::items::Items;
+use crate::reading::token_count::TOKENS_PER_ID;
 use crate::{Input, Moment, Row};
 use order::{Reasons, Waits};
 use prompt::{Prompts, Said};
@@ -234,7 +234,7 @@ impl Reader for Spans {
         note(cut, "prompt", "shorter than the texts: cut".into());
         note(unused, "prompt", "without recorded usage: as long as the texts".into());
         note(bare, "prompt", "without texts: as long as recorded".into());
-        let usual = super::token_count::USUAL;
+        let usual = crate::reading::token_count::USUAL;
         note(untokenized, "text", format!("counted by {usual}: the tokenizer gave up"));
         let Reasons { by_session, by_prompt, by_link } = self.reasons;
         note(by_session, "request", "came after what had ended in the session".into());

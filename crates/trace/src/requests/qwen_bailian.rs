@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use wavetank_model::{Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::lines::from_json;
 use super::{Blocks, Entry, Findings, JsonLine, LineReader, Provides, Rows, Writer, untold};
+use crate::reading::lines::from_json;
 use crate::{Moment, Output, Row};
 
 /// Tokens per id in the public traces.

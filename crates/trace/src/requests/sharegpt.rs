@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use wavetank_model::{Error, Result};
 
-use super::token_count::{TOKENS_PER_ID, USUAL, block_ids};
 use super::{Blocks, Entry, Findings, Provides, ReadOptions, Reader, Texts};
 use crate::items::Items;
+use crate::reading::token_count::{TOKENS_PER_ID, USUAL, block_ids};
 use crate::{Input, Row};
 
 /// The row of the table.

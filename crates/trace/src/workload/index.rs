@@ -118,7 +118,7 @@ impl Index {
 }
 
 /// Tokens that one id stands for in prompts whose ids are filled.
-const FILLED_PER_ID: u32 = 16;
+pub(super) const FILLED_PER_ID: u32 = 16;
 
 /// A prompt that begins as all others of its session do: an id names a stretch of the session, of which a
 /// prompt may hold only the beginning.

@@ -9,6 +9,7 @@ mod graph;
 mod growth;
 mod index;
 mod lint;
+mod prompts;
 mod stream;
 mod survey;
 mod tape;
@@ -25,6 +26,7 @@ use index::Index;
 use stream::Stream;
 
 pub use lint::{Linted, lint};
+pub use prompts::{Asked, PromptBlock, Prompts};
 pub use survey::Survey;
 pub use tape::{Tape, TapeReader};
 
@@ -104,13 +106,18 @@ pub fn open(source: &Source, options: &Options) -> Result<Loaded> {
             .at(source.name())
             .hint("--replay-concurrency starts a session when another one ends"));
     }
-    if options.read.tokens_per_id == Some(0) {
-        return Err(Error::usage("an id stands for at least one token").at("--trace-block-size"));
-    }
+    check_block_size(options)?;
     let mut loaded = load(source, options)?;
     let notes = fills(&provides, options, &loaded.survey);
     loaded.survey.notes.extend(notes);
     Ok(loaded)
+}
+
+fn check_block_size(options: &Options) -> Result<()> {
+    if options.read.tokens_per_id == Some(0) {
+        return Err(Error::usage("an id stands for at least one token").at("--trace-block-size"));
+    }
+    Ok(())
 }
 
 fn load(source: &Source, options: &Options) -> Result<Loaded> {

@@ -162,7 +162,7 @@ fn one_timing_model_for_every_pool() {
 #[test]
 fn what_sessions_share_is_chosen_where_the_format_leaves_it_open() {
     let agents = |ratio, groups| ReplayArgs {
-        trace_format: Some("applied-compute-agentic".into()),
+        trace_files: vec!["applied-compute-agentic:t.jsonl".into()],
         replay_concurrency: Some(1),
         trace_shared_prefix_ratio: ratio,
         trace_num_prefix_groups: groups,

@@ -1,4 +1,4 @@
-//! `wavetank trace`: traces of requests reshaped; recorded storage calls and logs of operations.
+//! `wavetank trace`: traces of requests looked into and reshaped; recorded storage calls, logs of operations.
 
 mod anonymize;
 mod calls;
@@ -7,8 +7,11 @@ mod files;
 mod lint;
 mod log;
 mod merge;
+mod mrc;
 mod scale;
 mod slice;
+mod source_flags;
+mod stats;
 mod synth;
 mod words;
 
@@ -48,6 +51,10 @@ enum What {
     Merge(merge::MergeFlags),
     /// Write a trace of generated conversations.
     Synth(Box<synth::SynthFlags>),
+    /// Say what share of a trace's blocks caches of different capacities and policies serve.
+    Mrc(Box<mrc::MrcFlags>),
+    /// Say what a request trace holds: lengths, rates, sessions, and what its prompts share.
+    Stats(Box<stats::StatsFlags>),
 }
 
 #[derive(Args)]
@@ -103,6 +110,8 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         What::Scale(flags) => scale::run(flags),
         What::Merge(flags) => merge::run(flags),
         What::Synth(flags) => synth::run(*flags),
+        What::Mrc(flags) => mrc::run(&flags),
+        What::Stats(flags) => stats::run(&flags),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use wavetank_model::{Error, Result};
 
 use super::{Ended, Place};
-use crate::requests::lines::from_json;
+use crate::reading::lines::from_json;
 use crate::{Moment, Row};
 
 const SCHEMA: &str = "dynamo.request.trace.v1";

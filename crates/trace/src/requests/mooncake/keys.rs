@@ -5,7 +5,7 @@ use wavetank_model::Error;
 
 use super::Dialect;
 use crate::Moment;
-use crate::requests::lines::{not_json, without_line};
+use crate::reading::lines::{not_json, without_line};
 
 /// A key, its alias, what it must hold, and whether it must be there.
 const KEYS: &[Rule] = &[

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::TokenCount;
 use super::span::{Attributes, Span};
 use crate::Row;
-use crate::requests::token_count::{TOKENS_PER_ID, USUAL, block_ids};
+use crate::reading::token_count::{TOKENS_PER_ID, USUAL, block_ids};
 
 /// Recorded usage beyond it is taken for a mistake: it would be filled up block by block.
 const LONGEST: u32 = 1 << 24;

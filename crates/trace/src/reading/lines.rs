@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use wavetank_model::{Error, Result};
 
-use super::{Findings, Reader};
 use crate::input::Lines;
+use crate::requests::{Findings, Reader};
 use crate::{Input, Row};
 
 /// What a line format does with its lines.

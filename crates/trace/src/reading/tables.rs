@@ -2,7 +2,7 @@
 
 use wavetank_model::Result;
 
-use super::{Findings, Reader};
+use crate::requests::{Findings, Reader};
 use crate::table::Table;
 use crate::{Input, Row};
 

@@ -2,8 +2,8 @@
 
 use wavetank_model::{Error, Result};
 
-use super::{ALL, Entry, ReadOptions, Reader};
 use crate::call_guess::is_of_calls;
+use crate::requests::{ALL, Entry, ReadOptions, Reader};
 use crate::{Head, Input, Meter};
 
 /// The files of one trace.
@@ -126,7 +126,7 @@ fn guess(input: &Input) -> Result<&'static Entry> {
             ))
         }
         // Whoever reads it says what is wrong with which line.
-        [] if head.is_object() => Ok(&super::mooncake::ENTRY),
+        [] if head.is_object() => find("mooncake"),
         [] => Err(Error::input("is of no known trace format").at(input.name()).hint(hint())),
         several => {
             let names = several.iter().map(|entry| entry.name).collect::<Vec<_>>().join(" or ");

@@ -1,0 +1,54 @@
+//! Which request trace is meant, and how it is read.
+
+use std::path::Path;
+
+use clap::Args;
+use wavetank::{Fill, Result, TraceArgs};
+
+use crate::output;
+
+#[derive(Args, Debug)]
+pub(super) struct SourceFlags {
+    /// The files of one trace, plain, .gz or .zst; FORMAT: names a row of `wavetank list formats`; - is
+    /// standard input.
+    #[arg(value_name = "[FORMAT:]FILE", required = true)]
+    files: Vec<String>,
+    /// What stands in for what the trace does not say: hash=unique, session or none for prompts without
+    /// block ids, output=TOKENS for requests without an output length [default: hash=unique].
+    #[arg(long, value_name = "RULES")]
+    fill: Option<Fill>,
+    /// Tokens per hash id of the trace [default: the format's, 512 for mooncake].
+    #[arg(long, value_name = "TOKENS")]
+    trace_block_size: Option<u32>,
+    /// Cut inputs longer than their hash ids cover instead of refusing the trace.
+    #[arg(long)]
+    clamp_input: bool,
+}
+
+impl SourceFlags {
+    pub(super) fn args(&self) -> TraceArgs {
+        TraceArgs {
+            files: self.files.clone(),
+            fill: self.fill.unwrap_or_default(),
+            trace_block_size: self.trace_block_size,
+            clamp_input: self.clamp_input,
+        }
+    }
+
+    /// Refuses output over the trace or over other output.
+    pub(super) fn keep_apart(&self, outputs: &[(&str, &Path)]) -> Result<()> {
+        let behind = |word: &'_ str| word.split_once(':').map_or("", |(_, path)| path).to_owned();
+        let words: Vec<String> = self.files.iter().flat_map(|word| [word.clone(), behind(word)]).collect();
+        for input in words.iter().map(Path::new).filter(|path| path.exists()) {
+            let all: Vec<_> = std::iter::once(("the trace", input)).chain(outputs.iter().copied()).collect();
+            output::keep_apart(&all)?;
+        }
+        output::keep_apart(outputs)
+    }
+
+    /// What the trace is called in pictures.
+    pub(super) fn name(&self) -> String {
+        let first = Path::new(&self.files[0]);
+        first.file_name().unwrap_or(first.as_os_str()).to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,34 @@
+//! `wavetank trace stats`: what a request trace holds.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use wavetank::{Result, Run, trace_stats};
+
+use super::source_flags::SourceFlags;
+use crate::cmd::picture_flags::PictureFlags;
+use crate::output;
+
+#[derive(Args, Debug)]
+pub(super) struct StatsFlags {
+    #[command(flatten)]
+    source: SourceFlags,
+    /// As JSON, with distributions and rates over time.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    pictures: PictureFlags,
+}
+
+pub(super) fn run(flags: &StatsFlags) -> Result<ExitCode> {
+    flags.source.keep_apart(&flags.pictures.files())?;
+    flags.pictures.check("trace_stats")?;
+    let stats = trace_stats(&flags.source.args())?;
+    output::say(&if flags.json { format!("{:#}\n", stats.json()) } else { stats.text() })?;
+    let runs = [Run { name: flags.source.name(), report: stats.json() }];
+    match flags.json {
+        true => flags.pictures.write_beside_data("wavetank trace stats", &runs)?,
+        false => flags.pictures.write("wavetank trace stats", &runs)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
