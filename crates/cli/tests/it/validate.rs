@@ -197,7 +197,7 @@ fn a_broken_workload_and_missing_files_are_named() {
     assert!(refused(&sandbox, "").contains("d/workload.jsonl:3: \"output_length\" is missing"));
     let turns = WORKLOAD.replace("{\"timestamp\"", "{\"session_id\":\"a\",\"delay\":1,\"timestamp\"");
     sandbox.write("d/workload.jsonl", turns.replacen("\"delay\":1,", "", 1));
-    assert!(refused(&sandbox, "").contains("sessions have more than one turn"));
+    assert!(refused(&sandbox, "").contains("requests wait for the end of others"));
     std::fs::remove_file(sandbox.path("d/workload.jsonl")).unwrap();
     assert!(refused(&sandbox, "").contains("d: there is no workload.jsonl"));
     std::fs::remove_file(sandbox.path("d/run.json")).unwrap();
