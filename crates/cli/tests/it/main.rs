@@ -31,4 +31,5 @@ mod trace_files;
 mod trace_info;
 mod trace_play;
 mod trace_replay;
+mod trace_stats;
 mod validate;
