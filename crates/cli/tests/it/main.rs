@@ -34,5 +34,6 @@ mod trace_lint;
 mod trace_play;
 mod trace_replay;
 mod trace_shape;
+mod trace_stats;
 mod trace_synth;
 mod validate;

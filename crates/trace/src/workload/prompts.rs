@@ -72,7 +72,7 @@ impl Prompts {
     }
 
     /// The next request; an error carries its place.
-    pub fn next(&mut self) -> Result<Option<Asked<'_>>> {
+    pub fn advance(&mut self) -> Result<Option<Asked<'_>>> {
         let per_block = self.tokens_per_block();
         let Self { rows, blocks, .. } = self;
         let Some(Checked { row, input_tokens, output_tokens, line }) = rows.next()? else {
@@ -183,7 +183,7 @@ mod tests {
 
     fn all(mut prompts: Prompts) -> Vec<(u32, Vec<PromptBlock>)> {
         let mut found = Vec::new();
-        while let Some(asked) = prompts.next().unwrap() {
+        while let Some(asked) = prompts.advance().unwrap() {
             let sum: u32 = asked.blocks.iter().map(|block| block.tokens).sum();
             assert_eq!(sum, asked.input_tokens, "blocks cover the prompt");
             found.push((asked.input_tokens, asked.blocks.to_vec()));

@@ -107,7 +107,7 @@ fn call_format(word: &str) -> Result<Option<(&'static str, Input)>> {
 fn show_requests(args: &TraceArgs, source: &Source, study: &mut Study) -> Result<Met> {
     let mut prompts = args.prompts(source)?;
     let mut blocks = Vec::new();
-    while let Some(asked) = prompts.next()? {
+    while let Some(asked) = prompts.advance()? {
         blocks.clear();
         blocks.extend(asked.blocks.iter().map(|block| Block { id: block.id, weight: block.tokens.into() }));
         study.push(Access { blocks: &blocks, tenant: 0 })?;

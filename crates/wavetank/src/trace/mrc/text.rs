@@ -33,13 +33,11 @@ impl CacheCurves {
                 bound.weight_hit_ratio * 100.0
             ),
         );
-        sheet.line(
-            "rule",
-            match self.report.rule {
-                Rule::Prefix => format!("one of {blocks} is served if all before it in its prompt are"),
-                Rule::Each => format!("every one of {blocks} by itself"),
-            },
-        );
+        let rule = match self.report.rule {
+            Rule::Prefix => "prefix: served only if all before it in its prompt are",
+            Rule::Each => "each: served wherever it stands",
+        };
+        sheet.line("rule", rule);
         self.warnings.iter().for_each(|warning| sheet.line("note", warning));
         let mut text = format!("{}\n{}\n", sheet.into_text(), self.table());
         self.say_samples(&mut text);

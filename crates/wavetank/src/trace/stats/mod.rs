@@ -134,7 +134,7 @@ fn collect(args: &TraceArgs, most_blocks: usize) -> Result<TraceStats> {
     let mut prompts = args.prompts(&source)?;
     let mut collected = Collected::holding(most_blocks);
     collected.tokens_per_block = prompts.tokens_per_block();
-    while let Some(asked) = prompts.next()? {
+    while let Some(asked) = prompts.advance()? {
         collected.add(&asked);
     }
     Ok(collected.finish(&source, prompts.finish()?))
