@@ -136,8 +136,8 @@ fn curves_end_at_the_bound_of_the_statistics() {
     }
 }
 
-/// Broken by: objects of storage calls that are counted in blocks, an eviction that is taken for a question, or
-/// a call that is left out without a word.
+/// Broken by: objects of storage calls that are counted in blocks, an eviction that is taken for a question,
+/// or a call that is left out without a word.
 #[test]
 fn storage_calls_have_curves_too() {
     let sandbox = Sandbox::empty();

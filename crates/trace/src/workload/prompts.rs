@@ -1,5 +1,5 @@
-//! The prompts of a trace as runs of blocks, in the order of its rows: what a cache is asked for. Nothing of a
-//! row is held but, where rows tell only what a turn adds, what each session has said.
+//! The prompts of a trace as runs of blocks, in the order of its rows: what a cache is asked for. Nothing of
+//! a row is held but, where rows tell only what a turn adds, what each session has said.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -204,14 +204,12 @@ mod tests {
     #[test]
     fn prompts_grow_by_what_turns_add() {
         let first = |session: &str| {
-            format!(
-                r#"{{"session_id":"{session}","timestamp":0,"input_length":500,"output_length":12,"hash_ids":[1]}}"#
-            )
+            let rest = r#""timestamp":0,"input_length":500,"output_length":12,"hash_ids":[1]"#;
+            format!(r#"{{"session_id":"{session}",{rest}}}"#)
         };
         let later = |session: &str| {
-            format!(
-                r#"{{"session_id":"{session}","delay":1,"input_length":600,"output_length":12,"hash_ids":[1,2]}}"#
-            )
+            let rest = r#""delay":1,"input_length":600,"output_length":12,"hash_ids":[1,2]"#;
+            format!(r#"{{"session_id":"{session}",{rest}}}"#)
         };
         let text = [first("a"), first("b"), later("a"), later("a"), later("b")].join("\n");
         let found = all(prompts("mooncake_delta", &text, "hash=unique"));

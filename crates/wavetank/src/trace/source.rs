@@ -1,30 +1,32 @@
 //! Which request trace is meant, and how its rows are read.
 
 use wavetank_model::Result;
-use wavetank_trace::requests::{ReadOptions, Source};
-use wavetank_trace::{Fill, Options, Prompts, Starts};
+use wavetank_trace::requests::Source;
+use wavetank_trace::{Fill, Meter, Options, Prompts, Starts};
+
+use super::reshape::TraceInput;
 
 /// A request trace and the rules it is read by.
 #[derive(Clone, Debug, Default)]
 pub struct TraceArgs {
-    /// Its files, each a path, `format:path`, or `-` for standard input.
-    pub files: Vec<String>,
+    /// What is read.
+    pub input: TraceInput,
     /// What stands in for what it does not say.
     pub fill: Fill,
-    /// Tokens that an id stands for; the format's own number when absent.
-    pub trace_block_size: Option<u32>,
     /// Whether an input longer than its ids cover is cut instead of refused.
     pub clamp_input: bool,
+    /// Shows how far it was read, and may stop it.
+    pub meter: Meter,
 }
 
 impl TraceArgs {
     pub(super) fn source(&self) -> Result<Source> {
-        Source::of(&self.files, None)
+        self.input.source()
     }
 
     pub(super) fn prompts(&self, source: &Source) -> Result<Prompts> {
-        let read = ReadOptions { tokens_per_id: self.trace_block_size, ..ReadOptions::default() };
+        let (read, source) = (self.input.options(), source.metered(&self.meter));
         let (fill, clamp_input) = (self.fill, self.clamp_input);
-        Prompts::open(source, &Options { read, fill, clamp_input, ..Options::of(Starts::Ignored) })
+        Prompts::open(&source, &Options { read, fill, clamp_input, ..Options::of(Starts::Ignored) })
     }
 }

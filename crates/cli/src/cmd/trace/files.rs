@@ -9,7 +9,7 @@ use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output;
 use crate::progress::ReadProgress;
 
-#[derive(Args)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct InFlags {
     /// The format that is read: a row of `wavetank list formats` [default: what stands before the
     /// path, as in azure:FILE, or what the file looks like].

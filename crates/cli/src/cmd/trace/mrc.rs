@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use wavetank::{CacheRule, CurveArgs, Result, Run, Sample, cache_curves};
+use wavetank::{CacheCurves, CacheRule, CurveArgs, Meter, Result, Run, Sample, cache_curves};
 
+use super::files::watched;
 use super::source_flags::SourceFlags;
 use crate::cmd::picture_flags::PictureFlags;
 use crate::output;
@@ -55,8 +56,12 @@ pub(super) fn run(flags: &MrcFlags) -> Result<ExitCode> {
     flags.source.keep_apart(&outputs)?;
     flags.pictures.check("trace_mrc")?;
     flags.csv.as_deref().map_or(Ok(()), output::try_out)?;
-    let curves = cache_curves(&CurveArgs {
-        trace: flags.source.args(),
+    watched(|meter| cache_curves(&asked(flags, meter)), |curves| show(flags, &curves))
+}
+
+fn asked(flags: &MrcFlags, meter: &Meter) -> CurveArgs {
+    CurveArgs {
+        trace: flags.source.args(meter),
         policies: flags.policy.clone(),
         capacities: flags.capacity.clone(),
         points: flags.points.into(),
@@ -65,7 +70,10 @@ pub(super) fn run(flags: &MrcFlags) -> Result<ExitCode> {
             Rule::Prefix => CacheRule::Prefix,
             Rule::Each => CacheRule::Each,
         },
-    })?;
+    }
+}
+
+fn show(flags: &MrcFlags, curves: &CacheCurves) -> Result<ExitCode> {
     output::say(&if flags.json { format!("{:#}\n", curves.json()) } else { curves.text() })?;
     if let Some(path) = &flags.csv {
         output::write(path, |out| out.write_all(curves.csv().as_bytes()))?;

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use clap::Args;
-use wavetank::{Fill, Result, TraceArgs};
+use wavetank::{Fill, Meter, Result, TraceArgs};
 
+use super::files::InFlags;
 use crate::output;
 
 #[derive(Args, Debug)]
@@ -17,21 +18,21 @@ pub(super) struct SourceFlags {
     /// block ids, output=TOKENS for requests without an output length [default: hash=unique].
     #[arg(long, value_name = "RULES")]
     fill: Option<Fill>,
-    /// Tokens per hash id of the trace [default: the format's, 512 for mooncake].
-    #[arg(long, value_name = "TOKENS")]
-    trace_block_size: Option<u32>,
+    #[command(flatten)]
+    reading: InFlags,
     /// Cut inputs longer than their hash ids cover instead of refusing the trace.
     #[arg(long)]
     clamp_input: bool,
 }
 
 impl SourceFlags {
-    pub(super) fn args(&self) -> TraceArgs {
+    /// What is read, watched by `meter`.
+    pub(super) fn args(&self, meter: &Meter) -> TraceArgs {
         TraceArgs {
-            files: self.files.clone(),
+            input: self.reading.clone().input(self.files.clone()),
             fill: self.fill.unwrap_or_default(),
-            trace_block_size: self.trace_block_size,
             clamp_input: self.clamp_input,
+            meter: meter.clone(),
         }
     }
 

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use wavetank::{Result, Run, trace_stats};
+use wavetank::{Result, Run, TraceStats, trace_stats};
 
+use super::files::watched;
 use super::source_flags::SourceFlags;
 use crate::cmd::picture_flags::PictureFlags;
 use crate::output;
@@ -23,7 +24,10 @@ pub(super) struct StatsFlags {
 pub(super) fn run(flags: &StatsFlags) -> Result<ExitCode> {
     flags.source.keep_apart(&flags.pictures.files())?;
     flags.pictures.check("trace_stats")?;
-    let stats = trace_stats(&flags.source.args())?;
+    watched(|meter| trace_stats(&flags.source.args(meter)), |stats| show(flags, &stats))
+}
+
+fn show(flags: &StatsFlags, stats: &TraceStats) -> Result<ExitCode> {
     output::say(&if flags.json { format!("{:#}\n", stats.json()) } else { stats.text() })?;
     let runs = [Run { name: flags.source.name(), report: stats.json() }];
     match flags.json {

@@ -27,10 +27,10 @@ pub(super) struct Met {
 impl Accesses {
     pub(super) fn of(args: &TraceArgs) -> Result<Self> {
         let mut of_calls = None;
-        for word in &args.files {
+        for word in &args.input.files {
             of_calls = of_calls.or(call_format(word)?);
         }
-        match (of_calls, &args.files[..]) {
+        match (of_calls, &args.input.files[..]) {
             (Some((format, input)), [_]) => Ok(Self::Calls { format, input }),
             (Some((_, input)), _) => Err(Error::usage("is a trace of storage calls, and not the only file")
                 .at(input.name())
@@ -108,6 +108,7 @@ fn show_requests(args: &TraceArgs, source: &Source, study: &mut Study) -> Result
     let mut prompts = args.prompts(source)?;
     let mut blocks = Vec::new();
     while let Some(asked) = prompts.advance()? {
+        args.meter.count()?;
         blocks.clear();
         blocks.extend(asked.blocks.iter().map(|block| Block { id: block.id, weight: block.tokens.into() }));
         study.push(Access { blocks: &blocks, tenant: 0 })?;

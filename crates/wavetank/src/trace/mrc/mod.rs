@@ -216,6 +216,6 @@ mod tests {
         };
         assert_eq!(names(&["all", "fifo"]).len(), eviction::ALL.len() - 1);
         assert_eq!(names(&["sieve", "LRU", "fifo", "sieve"]), ["sieve", "fifo"]);
-        assert!(policies(&["no".to_owned()]).unwrap_err().to_string().contains("--policy"));
+        assert!(policies(&["no".to_owned()]).err().unwrap().to_string().contains("--policy"));
     }
 }

@@ -34,14 +34,14 @@ pub struct TraceInput {
 }
 
 impl TraceInput {
-    fn source(&self) -> Result<Source> {
+    pub(super) fn source(&self) -> Result<Source> {
         if self.trace_block_size == Some(0) {
             return Err(Error::usage("an id stands for at least one token").at("--trace-block-size"));
         }
         Source::of(&self.files, self.format.as_deref())
     }
 
-    fn options(&self) -> ReadOptions {
+    pub(super) fn options(&self) -> ReadOptions {
         ReadOptions { tokens_per_id: self.trace_block_size, ..ReadOptions::default() }
     }
 

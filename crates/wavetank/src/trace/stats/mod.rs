@@ -135,6 +135,7 @@ fn collect(args: &TraceArgs, most_blocks: usize) -> Result<TraceStats> {
     let mut collected = Collected::holding(most_blocks);
     collected.tokens_per_block = prompts.tokens_per_block();
     while let Some(asked) = prompts.advance()? {
+        args.meter.count()?;
         collected.add(&asked);
     }
     Ok(collected.finish(&source, prompts.finish()?))
@@ -284,12 +285,14 @@ impl TraceStats {
 mod tests {
     use std::path::Path;
 
+    use super::super::TraceInput;
     use super::*;
 
     fn of(name: &str) -> Option<TraceArgs> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
         let files = vec![path.display().to_string()];
-        path.exists().then_some(TraceArgs { files, ..TraceArgs::default() })
+        let input = TraceInput { files, ..TraceInput::default() };
+        path.exists().then_some(TraceArgs { input, ..TraceArgs::default() })
     }
 
     /// Broken by: a block known by its id alone or without those before it, a last block that is left out or

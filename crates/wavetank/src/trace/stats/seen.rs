@@ -1,6 +1,6 @@
-//! Which blocks a trace has asked for: all of them, or those with a hash in a part of the range that is halved
-//! whenever there are too many. Every block kept has been kept since its first reference, so that what is said
-//! of those kept is true, and what they stand for is known.
+//! Which blocks a trace has asked for: all of them, or those with a hash in a part of the range that is
+//! halved whenever there are too many. Every block kept has been kept since its first reference, so that
+//! what is said of those kept is true, and what they stand for is known.
 //!
 //! Wegman's adaptive sampling: Flajolet, "On adaptive sampling", Computing 43, 1990.
 
