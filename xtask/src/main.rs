@@ -50,7 +50,7 @@ const COMMANDS: &[Chore] = &[
     Chore { name: "bench", about: "bench NAME [--reps N] [--peer] [--record]: measure", run: bench::run },
     Chore {
         name: "fuzz",
-        about: "fuzz [lct|resp] [--minutes N] [--seed N] [--guided]: broken input for its readers",
+        about: "fuzz [lct|requests|resp] [--minutes N] [--seed N] [--guided]: broken input for its readers",
         run: fuzz::run,
     },
     Chore {
@@ -139,6 +139,9 @@ mod tests {
     fn usage_names_every_command_and_bench() {
         let text = usage();
         assert!(COMMANDS.iter().all(|c| text.contains(&format!("  {:<10}{}", c.name, c.about))), "{text}");
-        assert!(text.ends_with("benches: calls, kv, replay, serve, store, suite, sweep, trace"), "{text}");
+        assert!(
+            text.ends_with("benches: calls, kv, mrc, replay, serve, store, suite, sweep, trace"),
+            "{text}"
+        );
     }
 }

@@ -18,6 +18,9 @@ pub(super) struct Rows {
     /// Requests whose ids or output length are filled.
     pub(super) filled_ids: u64,
     pub(super) filled_outputs: u64,
+    /// Block ids that rows have, and those that their prompts need.
+    pub(super) ids: u64,
+    pub(super) needed_ids: u64,
     /// The first start, from which others may be only so far.
     first_start: Option<Moment>,
 }
@@ -41,6 +44,8 @@ impl Rows {
             clamped: 0,
             filled_ids: 0,
             filled_outputs: 0,
+            ids: 0,
+            needed_ids: 0,
             first_start: None,
         })
     }
@@ -64,6 +69,10 @@ impl Rows {
         let input = input_length(row, self.reader.tokens_per_id(), options)?;
         self.clamped += u64::from(input.is_clamped);
         self.filled_ids += u64::from(row.ids.is_empty());
+        if let Some(per_id) = self.reader.tokens_per_id().filter(|_| !row.ids.is_empty()) {
+            self.ids += row.ids.len() as u64;
+            self.needed_ids += u64::from(input.tokens.div_ceil(per_id));
+        }
         let output_tokens = match (row.output_tokens, options.fill.output) {
             (Some(tokens), _) => tokens,
             (None, Some(tokens)) => {

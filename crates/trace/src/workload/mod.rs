@@ -157,6 +157,12 @@ fn fills(provides: &Provides, options: &Options, survey: &Survey) -> Vec<String>
     if provides.blocks == Blocks::Absent && options.read.tokens_per_id.is_some() {
         notes.push("--trace-block-size has no effect: there are no block ids in this format".to_owned());
     }
+    if survey.ids > 2 * survey.needed_ids {
+        let (ids, needed) = (survey.ids, survey.needed_ids);
+        notes.push(format!(
+            "{ids} block ids where prompts need {needed}: is --trace-block-size, tokens per id, right?"
+        ));
+    }
     notes
 }
 

@@ -24,6 +24,9 @@ pub struct Survey {
     pub(crate) filled_ids: u64,
     pub(crate) filled_outputs: u64,
     pub(crate) inferred_pauses: u64,
+    /// Block ids that rows have, and those that their prompts need.
+    pub(crate) ids: u64,
+    pub(crate) needed_ids: u64,
     /// Requests with a pause and nothing that it could follow.
     pub(crate) paused_roots: u64,
     /// Whether the rows can be replayed in the order of the file, without holding them.
@@ -41,6 +44,8 @@ impl Survey {
             notes: findings.notes,
             filled_ids: rows.filled_ids,
             filled_outputs: rows.filled_outputs,
+            ids: rows.ids,
+            needed_ids: rows.needed_ids,
             ..Self::default()
         }
     }

@@ -183,6 +183,17 @@ fn what_prompts_hold_is_filled_as_asked() {
 }
 
 #[test]
+fn far_too_many_ids_are_noted() {
+    let row = r#"{"timestamp":0,"input_length":8,"output_length":1,"hash_ids":[1,2,3,4,5]}"#;
+    let notes = |tokens_per_id| {
+        let read = ReadOptions { tokens_per_id: Some(tokens_per_id), ..ReadOptions::default() };
+        open(&[row], &Options { read, ..options() }).unwrap().survey.notes
+    };
+    assert_eq!(notes(2), [""; 0]);
+    assert!(notes(4)[0].starts_with("5 block ids where prompts need 2: "), "{:?}", notes(4));
+}
+
+#[test]
 fn a_turn_takes_24_bytes() {
     // With its place in `at` and `order`: the 32 bytes per request that the module promises.
     assert_eq!(size_of::<Turn>(), 24);
