@@ -7,9 +7,10 @@ use std::fmt;
 use rand::RngExt;
 use wavetank_model::{Draw, Error, Nanos, Result, seeded};
 
+use super::around::Around;
 use super::feistel::Permutation;
 use crate::convert::key;
-use crate::requests::{Findings, Reader};
+use crate::requests::Reader;
 use crate::{Moment, Row};
 
 /// Less than this can be guessed.
@@ -171,8 +172,8 @@ impl Anonymous {
     }
 }
 
-impl Reader for Anonymous {
-    fn read(&mut self, row: &mut Row) -> Result<bool> {
+impl Around for Anonymous {
+    fn advance(&mut self, row: &mut Row) -> Result<bool> {
         let is_read = self.reader.read(row)?;
         if is_read {
             self.scrub(row);
@@ -180,23 +181,13 @@ impl Reader for Anonymous {
         Ok(is_read)
     }
 
-    fn place(&self) -> String {
-        self.reader.place()
+    fn inner(&self) -> &dyn Reader {
+        self.reader.as_ref()
     }
 
-    fn line(&self) -> u64 {
-        self.reader.line()
-    }
-
-    fn tokens_per_id(&self) -> Option<u32> {
-        self.reader.tokens_per_id()
-    }
-
-    fn findings(&self) -> Findings {
-        let Findings { skipped, mut notes } = self.reader.findings();
+    fn note(&self, notes: &mut Vec<String>) {
         if self.moved > 0 {
             notes.push(format!("{} requests came before the first of the file: they come at 0", self.moved));
         }
-        Findings { skipped, notes }
     }
 }

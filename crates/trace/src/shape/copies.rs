@@ -4,8 +4,9 @@
 use wavetank_model::Result;
 
 use super::apart::keep_apart;
+use super::around::Around;
 use crate::Row;
-use crate::requests::{Findings, Reader};
+use crate::requests::Reader;
 
 /// A trace and its copies.
 pub struct Copies {
@@ -24,8 +25,8 @@ impl Copies {
     }
 }
 
-impl Reader for Copies {
-    fn read(&mut self, row: &mut Row) -> Result<bool> {
+impl Around for Copies {
+    fn advance(&mut self, row: &mut Row) -> Result<bool> {
         if self.given == self.copies {
             if !self.reader.read(&mut self.row)? {
                 return Ok(false);
@@ -38,19 +39,7 @@ impl Reader for Copies {
         Ok(true)
     }
 
-    fn place(&self) -> String {
-        self.reader.place()
-    }
-
-    fn line(&self) -> u64 {
-        self.reader.line()
-    }
-
-    fn tokens_per_id(&self) -> Option<u32> {
-        self.reader.tokens_per_id()
-    }
-
-    fn findings(&self) -> Findings {
-        self.reader.findings()
+    fn inner(&self) -> &dyn Reader {
+        self.reader.as_ref()
     }
 }

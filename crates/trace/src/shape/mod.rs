@@ -2,6 +2,7 @@
 
 mod anonymize;
 mod apart;
+mod around;
 mod copies;
 mod feistel;
 mod merge;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use wavetank_model::{Nanos, Result};
 
+use super::around::Around;
 use crate::convert::key;
-use crate::requests::{Findings, Reader};
+use crate::requests::Reader;
 use crate::{Moment, Row};
 
 /// How times change.
@@ -42,8 +43,8 @@ impl Paced {
     }
 }
 
-impl Reader for Paced {
-    fn read(&mut self, row: &mut Row) -> Result<bool> {
+impl Around for Paced {
+    fn advance(&mut self, row: &mut Row) -> Result<bool> {
         if !self.reader.read(row)? {
             return Ok(false);
         }
@@ -55,19 +56,7 @@ impl Reader for Paced {
         Ok(true)
     }
 
-    fn place(&self) -> String {
-        self.reader.place()
-    }
-
-    fn line(&self) -> u64 {
-        self.reader.line()
-    }
-
-    fn tokens_per_id(&self) -> Option<u32> {
-        self.reader.tokens_per_id()
-    }
-
-    fn findings(&self) -> Findings {
-        self.reader.findings()
+    fn inner(&self) -> &dyn Reader {
+        self.reader.as_ref()
     }
 }

@@ -6,8 +6,9 @@ use std::ops::Range;
 use rand::RngExt;
 use wavetank_model::{Draw, Error, Result, seeded};
 
+use super::around::Around;
 use crate::convert::key;
-use crate::requests::{Findings, Reader};
+use crate::requests::Reader;
 use crate::{Moment, Row};
 
 /// Which sessions are kept; a request of no session is one of its own.
@@ -140,8 +141,8 @@ impl Slice {
     }
 }
 
-impl Reader for Slice {
-    fn read(&mut self, row: &mut Row) -> Result<bool> {
+impl Around for Slice {
+    fn advance(&mut self, row: &mut Row) -> Result<bool> {
         while self.reader.read(row)? {
             self.read += 1;
             self.origin = self.origin.or(row.start);
@@ -157,26 +158,16 @@ impl Reader for Slice {
         Ok(false)
     }
 
-    fn place(&self) -> String {
-        self.reader.place()
+    fn inner(&self) -> &dyn Reader {
+        self.reader.as_ref()
     }
 
-    fn line(&self) -> u64 {
-        self.reader.line()
-    }
-
-    fn tokens_per_id(&self) -> Option<u32> {
-        self.reader.tokens_per_id()
-    }
-
-    fn findings(&self) -> Findings {
-        let Findings { skipped, mut notes } = self.reader.findings();
+    fn note(&self, notes: &mut Vec<String>) {
         let Cut { kept, cut, kept_sessions, cut_sessions, released } = self.cut;
         let (all, sessions) = (kept + cut, kept_sessions + cut_sessions);
         notes.push(format!("kept {kept} of {all} requests: {kept_sessions} of {sessions} whole sessions"));
         if released > 0 {
             notes.push(format!("{released} requests no longer wait for requests that were cut"));
         }
-        Findings { skipped, notes }
     }
 }

@@ -2,8 +2,9 @@
 
 use wavetank_model::{Error, Result};
 
+use super::around::Around;
 use crate::Row;
-use crate::requests::{Findings, Reader};
+use crate::requests::Reader;
 
 /// How lengths change.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,8 +65,8 @@ impl Stretched {
     }
 }
 
-impl Reader for Stretched {
-    fn read(&mut self, row: &mut Row) -> Result<bool> {
+impl Around for Stretched {
+    fn advance(&mut self, row: &mut Row) -> Result<bool> {
         if !self.reader.read(row)? {
             return Ok(false);
         }
@@ -78,20 +79,8 @@ impl Reader for Stretched {
         Ok(true)
     }
 
-    fn place(&self) -> String {
-        self.reader.place()
-    }
-
-    fn line(&self) -> u64 {
-        self.reader.line()
-    }
-
-    fn tokens_per_id(&self) -> Option<u32> {
-        self.reader.tokens_per_id()
-    }
-
-    fn findings(&self) -> Findings {
-        self.reader.findings()
+    fn inner(&self) -> &dyn Reader {
+        self.reader.as_ref()
     }
 }
 
