@@ -40,11 +40,12 @@ impl Graph {
     pub(super) fn add(&mut self, row: &Row, starts: Starts) -> Result<()> {
         let number = self.pauses.len() as u32;
         if let Some(request) = &row.request {
-            let name = self.number(request);
-            if let Some(before) = self.names[name as usize].row.replace(number) {
+            let name = self.number(request) as usize;
+            if let Some(before) = self.names[name].row {
                 return Err(Error::input(format!("\"{request}\" is the name of two requests"))
                     .hint(format!("the other one is {}", self.places.of(before))));
             }
+            self.names[name].row = Some(number);
         }
         for wanted in &row.wait_for {
             let name = self.number(wanted);
@@ -81,26 +82,50 @@ impl Graph {
 
     /// Who waits for whom; nothing where nobody does.
     pub(super) fn dependencies(self) -> Result<Option<Dependencies>> {
+        let mut wrong = Vec::new();
+        let waits = self.waits(&mut |error| wrong.push(error));
+        match wrong.into_iter().next() {
+            Some(first) => Err(first),
+            None if waits.is_empty() => Ok(None),
+            None => self.built(&waits).map(Some),
+        }
+    }
+
+    /// Tells all that is wrong with who waits for whom.
+    pub(super) fn problems(self, tell: &mut dyn FnMut(Error)) {
+        let waits = self.waits(tell);
+        if let Err(error) = self.built(&waits) {
+            tell(error);
+        }
+    }
+
+    /// The waits for requests that are there; tells of the others.
+    fn waits(&self, tell: &mut dyn FnMut(Error)) -> Vec<Wait> {
         let mut waits = Vec::with_capacity(self.waits.len());
         for &NamedWait { row, name } in &self.waits {
             let Name { text, row: wanted } = &self.names[name as usize];
-            let wanted = wanted.ok_or_else(|| {
-                Error::input(format!("it waits for \"{text}\", and no request of the trace has that name"))
+            match *wanted {
+                None => tell(
+                    Error::input(format!(
+                        "it waits for \"{text}\", and no request of the trace has that name"
+                    ))
                     .at(self.places.of(row))
-                    .hint("what is waited for is the \"request_id\" of another request; name all files of it")
-            })?;
-            if wanted == row {
-                return Err(Error::input(format!("\"{text}\" waits for itself"))
-                    .at(self.places.of(row))
-                    .hint("a request waits for others"));
+                    .hint("what is waited for is the name of another request; name all files of it"),
+                ),
+                Some(wanted) if wanted == row => tell(
+                    Error::input(format!("\"{text}\" waits for itself"))
+                        .at(self.places.of(row))
+                        .hint("a request waits for others"),
+                ),
+                Some(wanted) => waits.push(Wait { session: SessionId(row), after: SessionId(wanted) }),
             }
-            waits.push(Wait { session: SessionId(row), after: SessionId(wanted) });
         }
-        if waits.is_empty() {
-            return Ok(None);
-        }
-        let graph = Dependencies::of(self.pauses, &waits);
-        graph.map(Some).map_err(|cycle| told(&cycle, &self.names, &self.places))
+        waits
+    }
+
+    fn built(self, waits: &[Wait]) -> Result<Dependencies> {
+        let graph = Dependencies::of(self.pauses, waits);
+        graph.map_err(|cycle| told(&cycle, &self.names, &self.places))
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use wavetank_model::{Error, Result};
 
 use super::check::Rows;
+use super::graph::Graph;
 use super::turn;
-use super::waits::Waits;
 use super::{Options, Starts, no_rows};
 use crate::convert::key;
 use crate::requests::{Findings, ReadOptions, Reader, Source};
@@ -103,10 +103,10 @@ struct Check {
     starts: Starts,
     /// Whether turns stand in the order of rows.
     has_turns: bool,
-    has_waits: bool,
     /// The last time of every session that a turn of it has.
     sessions: HashMap<u128, Option<Moment>>,
-    waits: Waits,
+    /// Who waits for whom, where the format tells.
+    graph: Option<Graph>,
     last: Option<Moment>,
     late: u64,
 }
@@ -118,9 +118,8 @@ impl Check {
         Self {
             starts: rows.options.starts,
             has_turns: !is_by_time && !provides.dependencies,
-            has_waits: provides.dependencies,
             sessions: HashMap::new(),
-            waits: Waits::default(),
+            graph: provides.dependencies.then(Graph::default),
             last: None,
             late: 0,
         }
@@ -132,8 +131,9 @@ impl Check {
             self.late += u64::from(row.start < self.last);
             self.last = row.start;
         }
-        if self.has_waits {
-            return self.waits.add(row, &reader.place());
+        if let Some(graph) = &mut self.graph {
+            let added = graph.add(row, self.starts).map(|()| graph.note_place(reader));
+            return added.err().map(|error| error.at(reader.place()));
         }
         if !self.has_turns {
             return None;
@@ -152,7 +152,9 @@ impl Check {
     }
 
     fn finish(self, tell: &mut dyn FnMut(Error)) {
-        self.waits.finish(tell);
+        if let Some(graph) = self.graph {
+            graph.problems(tell);
+        }
     }
 }
 
@@ -164,7 +166,11 @@ mod tests {
     use crate::Input;
 
     fn linted(text: &str) -> (Vec<String>, Linted) {
-        let source = Source::with("mooncake", vec![Input::Bytes(Arc::from(text.as_bytes()))]).unwrap();
+        linted_as("mooncake", text)
+    }
+
+    fn linted_as(format: &str, text: &str) -> (Vec<String>, Linted) {
+        let source = Source::with(format, vec![Input::Bytes(Arc::from(text.as_bytes()))]).unwrap();
         let mut told = Vec::new();
         let read = ReadOptions::default();
         let linted =
@@ -211,26 +217,24 @@ mod tests {
 
     #[test]
     fn names_that_are_waited_for_exist_once_and_end() {
-        let row = |name: &str, waits: &[&str]| Row {
-            request: Some(name.to_owned()),
-            wait_for: waits.iter().map(|name| (*name).to_owned()).collect(),
-            ..Row::default()
+        let row = |name: &str, waits: &[&str]| {
+            format!(r#"{{"request_id":"{name}","wait_for":{waits:?},"output_length":1,"hash_ids":[1]}}"#)
         };
-        let check = |rows: &[Row]| {
-            let (mut waits, mut told) = (Waits::default(), Vec::new());
-            for (row, line) in rows.iter().zip(1..) {
-                told.extend(waits.add(row, &format!("f:{line}")).map(|error| error.to_string()));
-            }
-            waits.finish(&mut |error| told.push(error.to_string()));
+        let check = |rows: &[String]| {
+            let (told, linted) = linted_as("agentic_mooncake", &rows.join("\n"));
+            assert_eq!(linted.problems, told.len() as u64);
             told.iter().map(|text| text.split('\n').next().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(check(&[row("a", &["b"]), row("b", &[]), row("c", &["a", "b"])]), [""; 0]);
-        assert_eq!(check(&[row("a", &[]), row("a", &[])]), ["f:2: \"a\" is the name of two requests"]);
-        let unknown = "f:1: it waits for \"x\", and no request of the trace has that name";
-        assert_eq!(check(&[row("a", &["x"])]), [unknown]);
-        assert_eq!(check(&[row("a", &["a"])]), ["f:1: \"a\" waits for itself"]);
+        let twice = "<memory>:2: \"a\" is the name of two requests";
+        assert_eq!(check(&[row("a", &[]), row("a", &["a"])]), [twice]);
+        let unknown =
+            |line| format!("<memory>:{line}: it waits for \"x\", and no request of the trace has that name");
+        let itself = "<memory>:2: \"b\" waits for itself".to_owned();
+        let rows = [row("a", &["x"]), row("b", &["b"]), row("c", &["x"])];
+        assert_eq!(check(&rows), [unknown(1), itself, unknown(3)], "all of them");
         let around = [row("z", &[]), row("a", &["b"]), row("b", &["c"]), row("c", &["a", "z"])];
-        let stuck = "f:2: requests wait for each other: \"a\" and 2 more can never start";
+        let stuck = "<memory>:2: requests wait for each other: \"a\" for \"b\" for \"c\" for \"a\"";
         assert_eq!(check(&around), [stuck]);
     }
 }

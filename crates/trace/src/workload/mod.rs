@@ -14,7 +14,6 @@ mod stream;
 mod survey;
 mod tape;
 mod turn;
-mod waits;
 
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Error, Nanos, Result, Workload};
