@@ -1,6 +1,6 @@
 //! Which files are meant and of what format: named, or guessed from how they begin.
 
-use wavetank_model::{Error, Result};
+use wavetank_model::{Error, ErrorKind, Result, nearest};
 
 use crate::call_guess::is_of_calls;
 use crate::requests::{ALL, Entry, ReadOptions, Reader};
@@ -44,7 +44,7 @@ impl Source {
         let Some(first) = inputs.first() else {
             return Err(Error::usage("no trace file").hint("name at least one"));
         };
-        let format = format.map_or_else(|| guess(first), Ok)?;
+        let format = format.map_or_else(|| guess(first).map_err(|error| mistyped(first, error)), Ok)?;
         if inputs.iter().filter(|input| **input == Input::Stdin).count() > 1 {
             return Err(Error::usage("standard input is named twice").hint("it can be read once"));
         }
@@ -102,6 +102,17 @@ fn split(word: &str) -> (Option<&'static Entry>, &str) {
     named.map_or((None, word), |(format, path)| (Some(format), path))
 }
 
+/// Adds what was perhaps meant where a file that is not there is named like `mooncak:file`.
+fn mistyped(input: &Input, error: Error) -> Error {
+    let name = input.name();
+    let typed = name.split_once(':').map(|(format, _)| format).filter(|_| error.kind() == ErrorKind::Io);
+    let names = ALL.iter().map(|entry| entry.name);
+    match typed.and_then(|typed| nearest(typed, names)) {
+        Some(meant) => error.hint(format!("did you mean {meant}: before the path?")),
+        None => error,
+    }
+}
+
 /// The format whose files begin so.
 fn guess(input: &Input) -> Result<&'static Entry> {
     let known = || ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
@@ -132,5 +143,18 @@ fn guess(input: &Input) -> Result<&'static Entry> {
             let names = several.iter().map(|entry| entry.name).collect::<Vec<_>>().join(" or ");
             Err(Error::input(format!("may be {names}")).at(input.name()).hint(hint()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_that_is_mistyped_is_named() {
+        let hint = |word: &str| Source::of(&[word], None).err().unwrap().to_string();
+        assert!(hint("mooncak:no.jsonl").ends_with("hint: did you mean mooncake: before the path?"));
+        assert!(hint("no.jsonl").ends_with("hint: name a trace file, or - for standard input"));
+        assert!(hint("c:no.jsonl").ends_with("hint: name a trace file, or - for standard input"));
     }
 }
