@@ -9,9 +9,12 @@ use wavetank_model::{Dependencies, Nanos, Opening, Request, Result, SessionId, W
 use crate::{ConcurrencyUnit, Load};
 
 /// A request and the time its waiting counts from.
-pub(crate) struct Arrival {
-    pub(crate) at: Nanos,
-    pub(crate) request: Request,
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// That time.
+    pub at: Nanos,
+    /// What is asked.
+    pub request: Request,
 }
 
 /// A turn that becomes ready; the order is that of the fields.
@@ -23,7 +26,7 @@ struct Ready {
 }
 
 /// The requests still to come.
-pub(crate) struct Arrivals<'w> {
+pub struct Arrivals<'w> {
     workload: &'w mut dyn Workload,
     load: Load,
     opening: Option<Opening>,
@@ -36,7 +39,8 @@ pub(crate) struct Arrivals<'w> {
 }
 
 impl<'w> Arrivals<'w> {
-    pub(crate) fn of(workload: &'w mut dyn Workload, load: Load) -> Result<Self> {
+    /// All requests of `workload`, sent as `load` says.
+    pub fn of(workload: &'w mut dyn Workload, load: Load) -> Result<Self> {
         let opening = workload.open()?;
         let waits = workload.dependencies().map(Waits::of);
         let (follow_ups, free_since) = (BinaryHeap::new(), Nanos::ZERO);
@@ -44,17 +48,17 @@ impl<'w> Arrivals<'w> {
     }
 
     /// Whether a request that ends can cause another to arrive.
-    pub(crate) fn depend_on_completions(&self) -> bool {
+    pub fn depend_on_completions(&self) -> bool {
         self.load != Load::Schedule || self.workload.has_follow_ups()
     }
 
     /// When the next request arrives if nothing completes before; not before `now`.
-    pub(crate) fn next_at(&self, now: Nanos) -> Option<Nanos> {
+    pub fn next_at(&self, now: Nanos) -> Option<Nanos> {
         Some(self.next_ready()?.at.max(now))
     }
 
     /// The next request that is ready at `now`.
-    pub(crate) fn pop(&mut self, now: Nanos) -> Result<Option<Arrival>> {
+    pub fn pop(&mut self, now: Nanos) -> Result<Option<Arrival>> {
         let Some(ready) = self.next_ready().filter(|ready| ready.at <= now) else { return Ok(None) };
         self.sessions += u32::from(ready.turn == 0);
         let request = match self.opening.take_if(|opening| opening.request.session == ready.session) {
@@ -76,12 +80,12 @@ impl<'w> Arrivals<'w> {
     }
 
     /// A turn is given up; [`Self::ended`] is told besides.
-    pub(crate) fn rejected(&mut self, session: SessionId, turn: u32) {
+    pub fn rejected(&mut self, session: SessionId, turn: u32) {
         self.workload.rejected(session, turn);
     }
 
     /// A turn ended at `now`; `think` leads to the next one.
-    pub(crate) fn ended(&mut self, session: SessionId, turn: u32, think: Option<Nanos>, now: Nanos) {
+    pub fn ended(&mut self, session: SessionId, turn: u32, think: Option<Nanos>, now: Nanos) {
         self.in_flight -= 1;
         match think {
             Some(pause) => self.follow_ups.push(Reverse(Ready { at: now + pause, session, turn: turn + 1 })),

@@ -1,6 +1,7 @@
 //! Simulated serving: requests go in, engines advance in virtual time, events come out.
 //!
-//! [`run`] is the only entry point. A run is one thread, reads no clock and depends on its plan alone.
+//! [`run`] is the only entry point of a simulation. A run is one thread, reads no clock and depends on its plan
+//! alone. Engines, routers and [`Arrivals`] are also what live runs are made of.
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 
@@ -21,6 +22,7 @@ pub mod timing;
 mod wakes;
 mod world;
 
+pub use arrivals::{Arrival, Arrivals};
 pub use plan::{
     ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Plan, PreemptionMode, SchedulePolicy,
     SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole,

@@ -12,6 +12,7 @@ mod deployment;
 mod engine_args;
 mod json_arg;
 mod keys;
+pub mod live_note;
 mod named_args;
 mod pages;
 mod parallel;
@@ -39,7 +40,7 @@ pub use bench::{
 };
 pub use pages::{Pictures, PlotFormat, check_kind, read_runs};
 pub use parallel::{in_parallel, processors};
-pub use plan::{Plan, WorkloadPlan};
+pub use plan::{Plan, ReplayMode, WorkloadPlan};
 pub use replay::{Keep, Observer, Replayed, Unwatched, Watch, replay, replay_tape};
 pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;

@@ -1,17 +1,18 @@
 //! From what the user typed to a plan: every rule about flags and values is here and nowhere else.
 
+mod check;
 mod trace;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wavetank_model::{Error, Nanos, Result, find};
+use wavetank_model::{Error, Nanos, Result};
 use wavetank_report::Sla;
-use wavetank_sim::routers::{self, KvConfig};
-use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, engines, queues};
+use wavetank_sim::routers::KvConfig;
+use wavetank_sim::{ConcurrencyUnit, Load};
 use wavetank_trace::Fill;
-use wavetank_trace::requests::{self, SharedPrefix};
+use wavetank_trace::requests::SharedPrefix;
 use wavetank_trace::synth::Synthetic;
 use wavetank_trace::synth::arrival::Process;
 
@@ -20,7 +21,7 @@ use crate::args::ReplayArgs;
 use crate::json_arg;
 use crate::pools::{self, Pools};
 use crate::router_args;
-use crate::verdict::{above_zero, fraction, from_one_to, not_negative, positive, speed_ratio, unavailable};
+use crate::verdict::not_negative;
 
 /// Everything a replay depends on. It is part of every report and can be run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,12 +33,32 @@ pub struct Plan {
     pub workload: WorkloadPlan,
     /// Divides the times of the schedule.
     pub arrival_speedup_ratio: f64,
+    /// Which clock it runs by.
+    #[serde(default, skip_serializing_if = "ReplayMode::is_offline")]
+    pub replay_mode: ReplayMode,
     /// What serves it.
     pub simulation: wavetank_sim::Plan,
     /// What makes a request good.
     pub sla: Sla,
     /// What was typed and has no effect.
     pub warnings: Vec<String>,
+}
+
+/// Which clock a replay runs by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayMode {
+    /// A simulated one, as fast as it can be computed.
+    #[default]
+    Offline,
+    /// The wall clock, with live workers.
+    Online,
+}
+
+impl ReplayMode {
+    fn is_offline(&self) -> bool {
+        *self == Self::Offline
+    }
 }
 
 /// Where requests come from.
@@ -67,10 +88,6 @@ pub enum WorkloadPlan {
 /// The path of standard input.
 const STDIN: &str = "-";
 const SEED: u64 = 42;
-/// More than any fleet; each costs memory.
-const MOST_WORKERS: u32 = 65_536;
-/// The simulated clock holds several.
-const CENTURY_MS: f64 = 3.2e12;
 
 impl WorkloadPlan {
     /// Whether it can be read once only.
@@ -105,6 +122,7 @@ impl Plan {
             wavetank_version: env!("CARGO_PKG_VERSION").to_owned(),
             workload,
             arrival_speedup_ratio: args.arrival_speedup_ratio.unwrap_or(1.0),
+            replay_mode: replay_mode(args)?,
             simulation,
             sla: Sla { ttft_ms: args.sla_ttft_ms, itl_ms: args.sla_itl_ms, e2e_ms: args.sla_e2e_ms },
             warnings,
@@ -165,132 +183,9 @@ impl Plan {
         };
         paths.iter().filter(|path| *path != STDIN).map(Path::new)
     }
-
-    /// The rules about values, whoever wrote them.
-    pub fn check(&self) -> Result<()> {
-        above_zero("--arrival-speedup-ratio", self.arrival_speedup_ratio)?;
-        if !(1e-6..=1e6).contains(&self.arrival_speedup_ratio) {
-            return Err(Error::usage("must be from 0.000001 to 1000000").at("--arrival-speedup-ratio"));
-        }
-        for (flag, bound) in [
-            ("--sla-ttft-ms", self.sla.ttft_ms),
-            ("--sla-itl-ms", self.sla.itl_ms),
-            ("--sla-e2e-ms", self.sla.e2e_ms),
-        ] {
-            not_negative(flag, bound.unwrap_or(0.0))?;
-        }
-        let simulation = &self.simulation;
-        from_one_to("--num-workers", simulation.num_workers, MOST_WORKERS)?;
-        find("router", routers::ALL, &simulation.router_mode).map_err(|error| error.at("--router-mode"))?;
-        let alone = simulation.num_workers == 1 && simulation.decode.is_none();
-        if simulation.router_mode == "kv_router" && alone {
-            return Err(Error::usage("kv_router needs more than one worker")
-                .at("--router-mode")
-                .hint("add --num-workers, or use round_robin"));
-        }
-        if let Load::Closed { concurrency, .. } = simulation.load {
-            positive("--replay-concurrency", concurrency)?;
-        }
-        check_engine(&simulation.engine)?;
-        if let Some(pool) = &simulation.decode {
-            from_one_to("--num-decode-workers", pool.num_workers, MOST_WORKERS)?;
-            check_engine(&pool.engine)?;
-        }
-        pools::check(simulation)?;
-        check_router(&simulation.router_config)?;
-        match &self.workload {
-            WorkloadPlan::Trace { format, trace_block_size, shared_prefix, .. } => {
-                positive("--trace-block-size", trace_block_size.unwrap_or(1))?;
-                fraction("--trace-shared-prefix-ratio", shared_prefix.ratio)?;
-                requests::find(format).map(drop).map_err(|error| error.at("--trace-format"))
-            }
-            WorkloadPlan::Synthetic(synthetic) => check_synthetic(synthetic, self.arrival_speedup_ratio),
-        }
-    }
 }
 
-/// Ranks in lockstep; no deployment has more.
-const MOST_RANKS: u32 = 1024;
-
-fn check_engine(engine: &EngineConfig) -> Result<()> {
-    let flag = "--extra-engine-args";
-    find("engine", engines::ALL, &engine.engine_type).map_err(|error| error.at(flag))?;
-    let tokens = u64::from(engine.num_gpu_blocks) * u64::from(engine.block_size);
-    if engine.block_size < 2 && engine.engine_type == "vllm" {
-        return Err(Error::usage("\"block_size\" must be 2 or more").at(flag));
-    }
-    let settings = &engine.sglang;
-    for limit in [settings.max_prefill_tokens, settings.chunked_prefill_size, settings.clip_max_new_tokens] {
-        positive(flag, limit)?;
-    }
-    fraction(flag, settings.schedule_conservativeness)?;
-    if settings.chunked_prefill_size < engine.block_size && engine.engine_type == "sglang" {
-        return Err(Error::usage("\"sglang.chunked_prefill_size\" must be a page or more").at(flag));
-    }
-    if engine.block_size == 0 || engine.num_gpu_blocks == 0 || tokens > u64::from(u32::MAX) {
-        return Err(Error::usage(
-            "\"block_size\" times \"num_gpu_blocks\" must be from 1 to 2^32 - 1 tokens",
-        )
-        .at(flag));
-    }
-    for limit in [engine.max_num_seqs, engine.max_num_batched_tokens, engine.max_model_len] {
-        positive(flag, limit.unwrap_or(1))?;
-    }
-    if engine.data_parallel_ranks > MOST_RANKS {
-        return Err(Error::usage(format!("at most {MOST_RANKS} data-parallel ranks")).at(flag));
-    }
-    speed_ratio(flag, engine.speedup_ratio)?;
-    speed_ratio(flag, engine.decode_speedup_ratio)?;
-    engine.timing.build().map(drop)
-}
-
-fn check_router(config: &KvConfig) -> Result<()> {
-    let flag = "--router-config";
-    for weight in [
-        config.overlap_score_credit,
-        config.overlap_score_credit_decay,
-        config.prefill_load_scale,
-        config.decode_active_request_weight,
-        config.router_temperature,
-        config.router_queue_threshold.unwrap_or(0.0),
-    ] {
-        not_negative(flag, weight)?;
-    }
-    queues::policy(&config.router_queue_policy).map_err(|error| error.at(flag))?;
-    config.router_prefill_load_model.as_ref().map_or(Ok(()), |model| model.build().map(drop))
-}
-
-fn check_synthetic(load: &Synthetic, speedup: f64) -> Result<()> {
-    positive("--input-tokens", load.input_tokens)?;
-    positive("--output-tokens", load.output_tokens)?;
-    positive("--request-count", load.request_count)?;
-    positive("--turns-per-session", load.turns_per_session)?;
-    fraction("--shared-prefix-ratio", load.shared_prefix_ratio)?;
-    not_negative("--inter-turn-delay-ms", load.inter_turn_delay_ms)?;
-    match load.arrivals {
-        Process::Constant { interval_ms } => not_negative("--arrival-interval-ms", interval_ms).map(drop),
-        Process::Poisson { per_second } => above_zero("--request-rate", per_second).map(drop),
-        Process::Gamma { per_second, smoothness } => {
-            above_zero("per_second", per_second)?;
-            above_zero("smoothness", smoothness).map(drop)
-        }
-    }?;
-    if u64::from(load.request_count) * u64::from(load.turns_per_session) > u64::from(u32::MAX) {
-        return Err(Error::usage("more than 2^32 requests in all").at("--request-count"));
-    }
-    let gap_ms = match load.arrivals {
-        Process::Constant { interval_ms } => interval_ms,
-        Process::Poisson { per_second } | Process::Gamma { per_second, .. } => 1000.0 / per_second,
-    };
-    let span_ms =
-        f64::from(load.request_count) * gap_ms + f64::from(load.turns_per_session) * load.inter_turn_delay_ms;
-    if span_ms / speedup > CENTURY_MS {
-        return Err(Error::usage("arrivals and pauses span more than a century").at("--arrival-interval-ms"));
-    }
-    Ok(())
-}
-
-/// Flags of the reference that wavetank does not take, and parts of it that this release lacks.
+/// Flags of the reference that wavetank does not take.
 fn refuse_foreign(args: &ReplayArgs) -> Result<()> {
     let refuse = |flag: &str, why: &str| Err(Error::unsupported(format!("is not supported: {why}")).at(flag));
     if args.router_policy_config.is_some() {
@@ -306,16 +201,17 @@ fn refuse_foreign(args: &ReplayArgs) -> Result<()> {
     if let Some((flag, _)) = planner.iter().find(|(_, typed)| *typed) {
         return refuse(flag, "the reference's planner is a separate product");
     }
-    match args.replay_mode.as_deref().unwrap_or("offline") {
-        "offline" => {}
-        "online" => return Err(unavailable("--replay-mode", "online replay")),
-        other => {
-            return Err(Error::usage(format!("unknown mode \"{other}\""))
-                .at("--replay-mode")
-                .hint("known: offline, online"));
-        }
-    }
     Ok(())
+}
+
+fn replay_mode(args: &ReplayArgs) -> Result<ReplayMode> {
+    match args.replay_mode.as_deref().unwrap_or("offline") {
+        "offline" => Ok(ReplayMode::Offline),
+        "online" => Ok(ReplayMode::Online),
+        other => Err(Error::usage(format!("unknown mode \"{other}\""))
+            .at("--replay-mode")
+            .hint("known: offline, online")),
+    }
 }
 
 /// The configuration of `kv_router`; the engine's queue policy, where given, overrides the router's.

@@ -4,13 +4,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
+use wavetank_live::{Punctuality, Ran};
 use wavetank_model::{Result, ServeEvent, Sink, Workload};
 use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare, Workers};
 use wavetank_sim::{EngineConfig, Load, Outcome};
 use wavetank_trace::requests::{ReadOptions, Source as Files};
 use wavetank_trace::{Loaded, Options, Starts, Tape, TapeReader};
 
-use crate::{Plan, WorkloadPlan, timing_note};
+use crate::{Plan, ReplayMode, WorkloadPlan, live_note, timing_note};
 
 /// The version of the report's layout.
 const SCHEMA_VERSION: u32 = 1;
@@ -60,7 +61,7 @@ impl Sink<ServeEvent<'_>> for Unwatched {
 pub struct Replayed {
     /// The numbers.
     pub summary: Summary,
-    /// The whole report; `wall` is its only part that differs between two runs of one plan.
+    /// The whole report; offline, `wall` is its only part that differs between two runs of one plan.
     pub report: Value,
     /// What was typed without effect, and what the run did not do as asked.
     pub warnings: Vec<String>,
@@ -70,6 +71,8 @@ pub struct Replayed {
     pub records: Option<Records>,
     /// How the simulation ended.
     pub outcome: Outcome,
+    /// How well the host kept up, on the wall clock.
+    pub punctuality: Option<Punctuality>,
 }
 
 /// Runs `plan`.
@@ -102,7 +105,15 @@ fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Ins
         records: records.then(Records::default),
         watch: observer.watch,
     };
-    let outcome = wavetank_sim::run(&plan.simulation, source.workload.as_mut(), &mut tee, observer.stop)?;
+    let (simulation, workload) = (&plan.simulation, source.workload.as_mut());
+    let (outcome, punctuality) = match plan.replay_mode {
+        ReplayMode::Offline => (wavetank_sim::run(simulation, workload, &mut tee, observer.stop)?, None),
+        ReplayMode::Online => {
+            let Ran { outcome, punctuality } =
+                wavetank_live::run(simulation, workload, &mut tee, observer.stop)?;
+            (outcome, Some(punctuality))
+        }
+    };
     let Tee { serving, records, .. } = tee;
     let mut summary = serving.summary();
     let attribution = &mut summary.attribution;
@@ -113,10 +124,11 @@ fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Ins
     }
     let wall_seconds = started.elapsed().as_secs_f64();
     let Source { clamped, notes, .. } = source;
-    let run = Run { expected, clamped, notes, outcome: outcome.clone(), wall_seconds };
+    let run = Run { expected, clamped, notes, outcome: outcome.clone(), punctuality, wall_seconds };
     let warnings = warnings(plan, &summary, &run);
     let report = report(plan, &summary, &run, &warnings);
-    Ok(Replayed { summary, report, warnings, wall_seconds, records, outcome })
+    let punctuality = run.punctuality;
+    Ok(Replayed { summary, report, warnings, wall_seconds, records, outcome, punctuality })
 }
 
 /// The workers, pool by pool.
@@ -176,6 +188,7 @@ struct Run {
     /// How the trace was read.
     notes: Vec<String>,
     outcome: Outcome,
+    punctuality: Option<Punctuality>,
     wall_seconds: f64,
 }
 
@@ -198,6 +211,9 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
     set("attribution", summary.attribution.json());
     if let Some(provenance) = &run.outcome.provenance {
         set("timing", timing_note::json(provenance));
+    }
+    if let Some(punctuality) = &run.punctuality {
+        set("live", live_note::json(punctuality));
     }
     if let Some(pictures) = &summary.pictures {
         set("course", pictures.course.course(run.outcome.end).json());
@@ -226,6 +242,7 @@ fn warnings(plan: &Plan, summary: &Summary, run: &Run) -> Vec<String> {
         warnings.push("interrupted: the numbers cover what had happened by then".to_owned());
     }
     warnings.extend(run.outcome.provenance.iter().flat_map(timing_note::warnings));
+    warnings.extend(run.punctuality.iter().flat_map(live_note::warnings));
     warnings.extend(run.notes.iter().cloned());
     let mut note = |count: u64, what: &str| {
         if count > 0 {

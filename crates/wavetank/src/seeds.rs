@@ -5,15 +5,20 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result};
 
-use crate::Plan;
 use crate::parallel::{in_parallel, processors};
 use crate::replay::{Keep, Observer, Replayed, Unwatched, replay};
+use crate::{Plan, ReplayMode};
 
 /// Runs `plan` with `count` consecutive seeds, beginning with its own. The result is that of the first seed,
 /// its report extended by `seeds`: every numeric metric of every seed, with mean, extremes and deviation.
 pub fn replay_seeds(plan: &Plan, count: u32, stop: &AtomicBool) -> Result<Replayed> {
     if plan.workload.is_once() {
         return Err(Error::usage("standard input can be replayed once only").at("--seeds"));
+    }
+    if plan.replay_mode == ReplayMode::Online {
+        return Err(Error::usage("cannot be combined with --replay-mode online")
+            .at("--seeds")
+            .hint("live runs side by side would disturb each other; run them one after the other"));
     }
     let first = plan.simulation.seed;
     let seeds: Vec<u64> = (0..u64::from(count)).map(|offset| first.wrapping_add(offset)).collect();

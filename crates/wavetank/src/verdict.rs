@@ -46,8 +46,3 @@ pub(crate) fn fraction(flag: &str, value: f64) -> Result<f64> {
     }
     Err(Error::usage(format!("must be from 0 to 1, not {value}")).at(flag))
 }
-
-/// What this release does not have.
-pub(crate) fn unavailable(flag: &str, what: &str) -> Error {
-    Error::unsupported(format!("{what} is not available in this release")).at(flag)
-}

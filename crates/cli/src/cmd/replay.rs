@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use wavetank::{
-    Error, Keep, Observer, Plan, ReplayArgs, ReplayTraceFiles, Replayed, Result, Run, Watch, replay,
-    replay_seeds, timing_note,
+    Error, Keep, Observer, Plan, ReplayArgs, ReplayTraceFiles, Replayed, Result, Run, Watch, live_note,
+    replay, replay_seeds, timing_note,
 };
 use wavetank_model::{ServeEvent, Sink};
 use wavetank_report::render;
@@ -166,9 +166,10 @@ fn explain(replayed: &Replayed, verbose: bool) {
 fn summary(replayed: &Replayed, report: &Path) -> String {
     let numbers = &replayed.summary;
     let title = if replayed.outcome.interrupted { "wavetank replay (partial)" } else { "wavetank replay" };
+    let live = replayed.punctuality.as_ref().map(live_note::lines).unwrap_or_default();
     let timing = replayed.outcome.provenance.as_ref().map(timing_note::line).unwrap_or_default();
     format!(
-        "{title}\n{}\n{}{timing}Wall Time (ms): {:.2}\nPrefix Cache Reused Ratio: {:.4}\n\
+        "{title}\n{}\n{}{timing}{live}Wall Time (ms): {:.2}\nPrefix Cache Reused Ratio: {:.4}\n\
          First Admission Prefix Cache Reused Ratio: {:.4}\nSaved full report to: {}\n",
         render::table::serving(numbers),
         render::table::bottleneck(numbers) + &render::table::seeds(&replayed.report),

@@ -68,7 +68,8 @@ pub(crate) struct ReplayFlags {
     /// What the closed loop counts [default: requests].
     #[arg(long, value_name = "UNIT")]
     concurrency_unit: Option<Unit>,
-    /// offline or online [default: offline].
+    /// offline (simulated time) or online (live workers on the wall clock)
+    /// [default: offline].
     #[arg(long, value_name = "MODE")]
     replay_mode: Option<String>,
     /// A row of `wavetank list routers` [default: round_robin].

@@ -24,7 +24,7 @@ pub struct Job {
 
 impl Job {
     /// The job of a request.
-    pub(crate) fn of(id: RequestId, request: &Request) -> Self {
+    pub fn of(id: RequestId, request: &Request) -> Self {
         Self { id, prompt: request.prompt.clone(), output_tokens: request.output_tokens }
     }
 }

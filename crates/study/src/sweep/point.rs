@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use wavetank::{Plan, TapeKey, WorkloadPlan};
+use wavetank::{Plan, ReplayMode, TapeKey, WorkloadPlan};
 use wavetank_model::{Error, ErrorKind, Result, seeded};
 
 use super::spec::{Mode, Spec};
@@ -112,6 +112,11 @@ impl<'s> Planner<'s> {
         })?;
         if plan.workload.is_once() {
             return Err(Error::usage("standard input can be read once only").hint("name a trace file"));
+        }
+        if plan.replay_mode == ReplayMode::Online {
+            return Err(Error::usage("a sweep simulates: live runs side by side would disturb each other")
+                .at("replay_mode")
+                .hint("leave it out; wavetank replay --replay-mode online runs one plan"));
         }
         Ok(plan)
     }

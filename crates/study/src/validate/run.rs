@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use wavetank::{Plan, WorkloadPlan};
+use wavetank::{Plan, ReplayMode, WorkloadPlan};
 use wavetank_model::{Error, Result};
 use wavetank_report::Sla;
 use wavetank_sim::routers::KvConfig;
@@ -102,6 +102,7 @@ impl Run {
                 shared_prefix: SharedPrefix::default(),
             },
             arrival_speedup_ratio: 1.0,
+            replay_mode: ReplayMode::Offline,
             simulation: wavetank_sim::Plan {
                 engine: self.engine_config(dir, schedule).map_err(|error| error.within(place.clone()))?,
                 num_workers: 1,

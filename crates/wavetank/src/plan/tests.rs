@@ -1,5 +1,7 @@
 //! Which flags go together, and what is said when they do not.
 
+use wavetank_sim::EngineConfig;
+
 use super::*;
 
 fn trace() -> ReplayArgs {
@@ -91,10 +93,6 @@ fn foreign_and_later_parts_are_refused() {
         ),
         ("--model-name: is not supported", ReplayArgs { model_name: text("m"), ..trace() }),
         ("--planner-config: is not supported", ReplayArgs { planner_config: text("{}"), ..trace() }),
-        (
-            "--replay-mode: online replay is not available",
-            ReplayArgs { replay_mode: text("online"), ..trace() },
-        ),
         ("--replay-mode: unknown mode", ReplayArgs { replay_mode: text("onlin"), ..trace() }),
         ("kv_router needs more than one worker", ReplayArgs { router_mode: text("kv_router"), ..trace() }),
         ("known: kv_router, least_loaded", ReplayArgs { router_mode: text("sticky"), ..trace() }),

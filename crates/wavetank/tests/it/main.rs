@@ -6,6 +6,7 @@ mod disaggregated;
 mod drive;
 mod graphs;
 mod laws;
+mod online;
 mod play;
 mod router;
 mod runs;

@@ -1,0 +1,15 @@
+//! The simulated engines on the wall clock: a thread per worker drives the engine that `sim` drives in
+//! virtual time, and sleeps while a pass would run.
+//!
+//! [`run`] replays a workload in real time.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod fleet;
+mod online;
+mod pass;
+mod punctuality;
+mod worker;
+
+pub use online::{Ran, run};
+pub use punctuality::{Lateness, Punctuality};
