@@ -129,10 +129,10 @@ impl Fleet {
     }
 
     /// Ends the workers, in the middle of a pass if they are in one.
-    pub(crate) fn end(self) -> Result<Total> {
+    pub(crate) fn end(mut self) -> Result<Total> {
         self.stop.store(true, Ordering::Relaxed);
         let dead = |_| Error::new(ErrorKind::Stuck, "a worker has died");
-        let done = self.workers.into_iter().map(|Worker { orders, thread }| {
+        let done = std::mem::take(&mut self.workers).into_iter().map(|Worker { orders, thread }| {
             drop(orders);
             thread.join().map_err(dead)
         });
@@ -142,6 +142,12 @@ impl Fleet {
             work: done.iter().map(|done| done.work).collect(),
             provenance: done.into_iter().filter_map(|done| done.provenance).reduce(Add::add),
         })
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Simulated serving: requests go in, engines advance in virtual time, events come out.
 //!
-//! [`run`] is the only entry point of a simulation. A run is one thread, reads no clock and depends on its plan
-//! alone. Engines, routers and [`Arrivals`] are also what live runs are made of.
+//! [`run`] is the only entry point of a simulation. A run is one thread, reads no clock and depends on its
+//! plan alone. Engines, routers and [`Arrivals`] are also what live runs are made of.
 #![forbid(unsafe_code)]
 #![deny(clippy::iter_over_hash_type)]
 

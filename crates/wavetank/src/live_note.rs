@@ -33,8 +33,8 @@ pub(crate) fn warnings(punctuality: &Punctuality) -> Vec<String> {
     }
     if !punctuality.timers_kept_up() {
         warnings.push(format!(
-            "the host could not keep up: passes of {:.3} ms ended late by {:.3} ms on average, 1 % of them by \
-             {} ms or more; fewer workers or a lower speedup_ratio would help",
+            "the host could not keep up: passes of {:.3} ms ended late by {:.3} ms on average, 1 % of them \
+             by {} ms or more; fewer workers or a lower speedup_ratio would help",
             punctuality.mean_pass_ms(),
             punctuality.timer.mean_ms(),
             ms(&punctuality.timer, 99.0)

@@ -1,0 +1,316 @@
+//! The thread between those who ask and the workers: it routes what is asked and hands out what comes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+
+use wavetank_cache::Change;
+use wavetank_model::{
+    Error, ErrorKind, InFlight, Priority, Prompt, Request, RequestId, Result, ServeEvent, SessionId, Sink,
+    WorkerId,
+};
+use wavetank_sim::Plan;
+
+use super::answer::{Answer, End, Progress};
+use crate::clock::sharpen_timers;
+use crate::fleet::Fleet;
+use crate::worker::Report;
+
+/// What is asked of the workers.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// What is sent, in blocks.
+    pub prompt: Prompt,
+    /// The same in tokens, and after them those that will be answered.
+    pub tokens: Arc<[u32]>,
+    /// How many tokens are answered.
+    pub output_tokens: u32,
+    /// Why the answer ends with them.
+    pub finish: Finish,
+    /// How a router may order it.
+    pub priority: Priority,
+}
+
+/// Why an answer ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// Everything is said.
+    Stop,
+    /// No more tokens were wanted.
+    Length,
+}
+
+/// Whoever follows what live workers do; told by the control thread, so it must not wait for anything.
+pub trait Follow: for<'e> Sink<ServeEvent<'e>> + Send {
+    /// A request was handed in; its arrival is the next event.
+    fn asked(&mut self, _request: RequestId, _ask: &Ask) {}
+
+    /// The cache of a worker changed.
+    fn cache_changed(&mut self, _worker: WorkerId, _changes: &[Change]) {}
+}
+
+/// What the control is told.
+#[derive(Debug)]
+pub(super) enum Word {
+    /// By a worker.
+    Report(Report),
+    /// By someone who asks.
+    Asked(RequestId, Ask, Arc<Progress>),
+    /// By someone who does not want an answer any more.
+    Gone(RequestId),
+    /// To end.
+    Stop,
+}
+
+impl From<Report> for Word {
+    fn from(report: Report) -> Self {
+        Self::Report(report)
+    }
+}
+
+/// Where requests are handed in, from any thread.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    words: Sender<Word>,
+    next: Arc<AtomicU32>,
+}
+
+impl Desk {
+    /// Hands in a request.
+    pub fn ask(&self, ask: Ask) -> Answer {
+        let request = RequestId(self.next.fetch_add(1, Ordering::Relaxed));
+        let progress = Arc::new(Progress::default());
+        if self.words.send(Word::Asked(request, ask, Arc::clone(&progress))).is_err() {
+            progress.ended(End::Stopped);
+        }
+        Answer::new(request, progress, self.words.clone())
+    }
+}
+
+/// The workers of a plan, at the service of whoever asks.
+#[derive(Debug)]
+pub struct Control {
+    words: Sender<Word>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Control {
+    /// Starts the workers; requests are handed in at the desk.
+    pub fn start(plan: &Plan, followers: Vec<Box<dyn Follow>>) -> Result<(Self, Desk)> {
+        let (words, inbox) = mpsc::channel();
+        let (ready, readiness) = mpsc::channel();
+        let (plan, reports) = (plan.clone(), words.clone());
+        let serve = move || {
+            sharpen_timers();
+            let started = Fleet::start(&plan, &reports);
+            let fleet = started.map_err(|error| drop(ready.send(error)));
+            drop(ready);
+            let Ok(fleet) = fleet else { return Ok(()) };
+            Counter { fleet, inbox, ears: Ears { answers: InFlight::default(), followers } }.run()
+        };
+        let thread = thread::Builder::new().name("control".to_owned()).spawn(serve);
+        let thread = thread.map_err(|error| Error::new(ErrorKind::Io, format!("cannot start: {error}")))?;
+        if let Ok(error) = readiness.recv() {
+            return Err(error);
+        }
+        let desk = Desk { words: words.clone(), next: Arc::default() };
+        Ok((Self { words, thread }, desk))
+    }
+
+    /// Whether it has ended by itself, which only an error makes it do.
+    pub fn has_failed(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends the workers; whoever still waits for an answer is told.
+    pub fn end(self) -> Result<()> {
+        // One that has failed hears nothing; why is what it ended with.
+        let _ = self.words.send(Word::Stop);
+        self.thread.join().unwrap_or_else(|_| Err(Error::new(ErrorKind::Stuck, "the control has died")))
+    }
+}
+
+/// What the control works with.
+struct Counter {
+    fleet: Fleet,
+    inbox: Receiver<Word>,
+    ears: Ears,
+}
+
+impl Counter {
+    fn run(mut self) -> Result<()> {
+        let served = self.serve();
+        for (_, progress) in self.ears.answers.drain() {
+            progress.ended(End::Stopped);
+        }
+        let ended = self.fleet.end();
+        served.and(ended.map(drop))
+    }
+
+    fn serve(&mut self) -> Result<()> {
+        loop {
+            match self.inbox.recv_timeout(self.fleet.clock.pause_until(None)) {
+                Ok(Word::Asked(request, ask, progress)) => self.asked(request, &ask, progress),
+                Ok(Word::Report(Report::Passed(pass))) => {
+                    self.ears.cache_changed(pass.worker, &pass.changes);
+                    self.fleet.heard(&pass, &mut self.ears);
+                }
+                Ok(Word::Report(Report::Failed(error))) => return Err(error),
+                Ok(Word::Gone(request)) => self.gone(request),
+                Ok(Word::Stop) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => self.fleet.check()?,
+                Err(RecvTimeoutError::Disconnected) => unreachable!("workers keep a way to report"),
+            }
+        }
+    }
+
+    fn asked(&mut self, id: RequestId, ask: &Ask, progress: Arc<Progress>) {
+        let request = Request {
+            session: SessionId(id.0),
+            turn: 0,
+            prompt: ask.prompt.clone(),
+            output_tokens: ask.output_tokens,
+            priority: ask.priority,
+            think: None,
+            labels: None,
+        };
+        self.ears.answers.insert(id, progress);
+        self.ears.followers.iter_mut().for_each(|follower| follower.asked(id, ask));
+        let at = self.fleet.clock.now();
+        self.ears.record(&ServeEvent::RequestArrived { request: id, at, details: &request });
+        self.fleet.route(id, &request, &mut self.ears);
+    }
+
+    /// Someone does not want the rest of an answer. It may have ended meanwhile.
+    fn gone(&mut self, request: RequestId) {
+        self.ears.answers.remove(request);
+    }
+}
+
+/// Hands out what happens: tokens to those who wait for them, everything to followers.
+struct Ears {
+    answers: InFlight<Arc<Progress>>,
+    followers: Vec<Box<dyn Follow>>,
+}
+
+impl Ears {
+    fn cache_changed(&mut self, worker: WorkerId, changes: &[Change]) {
+        if !changes.is_empty() {
+            self.followers.iter_mut().for_each(|follower| follower.cache_changed(worker, changes));
+        }
+    }
+}
+
+impl Sink<ServeEvent<'_>> for Ears {
+    fn record(&mut self, event: &ServeEvent<'_>) {
+        self.followers.iter_mut().for_each(|follower| follower.record(event));
+        match *event {
+            ServeEvent::TokensEmitted { steps, requests, .. } => {
+                for &request in requests {
+                    if let Some(progress) = self.answers.value_mut(request) {
+                        progress.emitted(steps.len() as u32);
+                    }
+                }
+            }
+            ServeEvent::RequestCompleted { request, .. } => {
+                self.answers.remove(request).iter().for_each(|progress| progress.ended(End::Completed));
+            }
+            ServeEvent::RequestRejected { request, reason, .. } => {
+                let rejected = self.answers.remove(request);
+                rejected.iter().for_each(|progress| progress.ended(End::Rejected(reason)));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Wake, Waker};
+
+    use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load};
+
+    use super::*;
+    use crate::mock::More;
+
+    pub(crate) fn plan(workers: u32) -> Plan {
+        let engine = EngineConfig { speedup_ratio: 50.0, block_size: 16, ..EngineConfig::default() };
+        Plan {
+            engine,
+            num_workers: workers,
+            decode: None,
+            router_mode: "kv_router".to_owned(),
+            router_config: wavetank_sim::routers::KvConfig::default(),
+            load: Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests },
+            max_sim_time: None,
+            seed: 1,
+        }
+    }
+
+    fn ask(seed: u64, input: u32, output_tokens: u32) -> Ask {
+        Ask {
+            prompt: Prompt::unique(seed, input),
+            tokens: Arc::from(vec![0; input as usize]),
+            output_tokens,
+            finish: Finish::Length,
+            priority: Priority::default(),
+        }
+    }
+
+    struct Unpark(thread::Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    /// All that comes, and how it ends.
+    fn whole(answer: &mut Answer) -> (u32, End) {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut context = Context::from_waker(&waker);
+        let mut tokens = 0;
+        loop {
+            match pin!(answer.more()).poll(&mut context) {
+                Poll::Ready(More { tokens: more, end }) => {
+                    tokens += more;
+                    if let Some(end) = end {
+                        return (tokens, end);
+                    }
+                }
+                Poll::Pending => thread::park(),
+            }
+        }
+    }
+
+    /// Broken by: a wake-up that is lost, or tokens counted twice.
+    #[test]
+    fn everyone_gets_all_tokens() {
+        let (control, desk) = Control::start(&plan(2), Vec::new()).unwrap();
+        let threads: Vec<_> = (0..4u64)
+            .map(|thread| {
+                let desk = desk.clone();
+                thread::spawn(move || {
+                    for turn in 0..8 {
+                        let mut answer = desk.ask(ask(thread * 10 + turn, 40, 1 + turn as u32 * 5));
+                        assert_eq!(whole(&mut answer), (1 + turn as u32 * 5, End::Completed));
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        control.end().unwrap();
+    }
+
+    /// Broken by: an answer that nobody ends when the workers are.
+    #[test]
+    fn the_end_of_the_workers_ends_answers() {
+        let (control, desk) = Control::start(&plan(1), Vec::new()).unwrap();
+        let mut answer = desk.ask(ask(1, 40, 1_000_000));
+        control.end().unwrap();
+        assert_eq!(whole(&mut answer).1, End::Stopped);
+        assert_eq!(whole(&mut desk.ask(ask(2, 1, 1))), (0, End::Stopped));
+    }
+}
