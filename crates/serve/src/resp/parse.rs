@@ -138,13 +138,16 @@ pub struct Parser {
     limits: Limits,
     state: State,
     at: usize,
+    /// How much of an unfinished line was searched for its end, so that one that comes byte by byte costs
+    /// no more than its bytes.
+    searched: usize,
     args: Vec<Arg>,
 }
 
 impl Parser {
     /// A parser at the start of a connection.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, state: State::Start, at: 0, args: Vec::new() }
+        Self { limits, state: State::Start, at: 0, searched: 0, args: Vec::new() }
     }
 
     /// Other limits hold from the next command on.
@@ -232,10 +235,12 @@ impl Parser {
     /// A command as a person types it: words on a line.
     fn typed(&mut self, inbox: &mut [u8]) -> Result<bool, Fault> {
         let rest = &mut inbox[self.at..];
-        let Some(end) = rest.iter().take(self.limits.line_bytes).position(|byte| *byte == b'\n') else {
-            return if rest.len() >= self.limits.line_bytes { Err(Fault::Line) } else { Ok(false) };
+        let known = rest.len().min(self.limits.line_bytes);
+        let Some(end) = rest[self.searched..known].iter().position(|byte| *byte == b'\n') else {
+            self.searched = known;
+            return if known == self.limits.line_bytes { Err(Fault::Line) } else { Ok(false) };
         };
-        let start = self.at;
+        let (start, end) = (self.at, end + std::mem::take(&mut self.searched));
         // A return before the end of the line is a blank.
         for word in words(&mut rest[..end])? {
             self.args.push(Arg::Here(start + word.start..start + word.end));
