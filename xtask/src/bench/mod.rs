@@ -8,6 +8,7 @@ mod kv;
 mod machine;
 pub(crate) mod measure;
 mod mrc;
+mod online;
 mod outcome;
 mod peer;
 mod rate;
@@ -43,6 +44,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "calls", measure: calls::measure },
     Bench { name: "kv", measure: kv::measure },
     Bench { name: "mrc", measure: mrc::measure },
+    Bench { name: "online", measure: online::measure },
     Bench { name: "replay", measure: |options| cases::measure(&replay::SUITE, options) },
     Bench { name: "serve", measure: serve::measure },
     Bench { name: "store", measure: store::measure },
