@@ -44,8 +44,9 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
     let method = format!(
         "Each load offline (`--replay-mode offline`) and live (`--replay-mode online`), by how many percent \
          the live mean is larger: median of {} runs, and in brackets the one that is furthest away. Timer \
-         error is from when a pass should have been over to when its worker woke up; dispatch lag from when a \
-         request was due to when it was sent; both the median of the runs. The bound is {BOUND} % on an idle machine.\n",
+         error is from when a pass should have been over to when its worker woke up; dispatch lag from when \
+         a request was due to when it was sent; both the median of the runs. The bound is {BOUND} % on an \
+         idle machine.\n",
         options.reps
     );
     Ok(Page { method, table: table(&outcomes?) })
