@@ -276,24 +276,24 @@ proptest! {
 #[test]
 fn who_waits_enters_the_pass_after_room_was_given_up() {
     let flavours = ALL.iter().flat_map(|entry| [(entry.name, false), (entry.name, true)]);
-    for ((name, async_scheduling), (gone, next)) in flavours.flat_map(|f| [(f, (0, 1)), (f, (1, 2))]) {
+    for ((name, async_scheduling), (gone, next)) in flavours.flat_map(|f| [(f, (1, 2)), (f, (2, 3))]) {
         let config = EngineConfig {
             engine_type: name.to_owned(),
             async_scheduling,
             block_size: 16,
-            num_gpu_blocks: 12,
+            num_gpu_blocks: 15,
             ..EngineConfig::default()
         };
         let (mut engine, mut told, mut now) = (built(&config), Told::default(), Nanos::ZERO);
-        // The second does not fit beside the first, and the third would, but comes after it.
-        for (id, (tokens, output_tokens)) in (0..).zip([(100, 30), (100, 30), (20, 5)]) {
+        // The third does not fit beside the first two, and the last would, but comes after it.
+        for (id, (tokens, output_tokens)) in (0..).zip([(20, 30), (100, 30), (100, 30), (20, 5)]) {
             let prompt = Prompt::unique(u64::from(id), tokens);
             engine.submit(Job { id: RequestId(id), prompt, output_tokens }, now);
         }
         for _ in 0..4 {
             now = next_boundary(engine.as_mut(), now + Nanos(1), &mut told);
         }
-        assert_eq!(told.admitted.len(), 1, "{name}");
+        assert_eq!(told.admitted.len(), 2, "{name}");
         assert!(engine.cancel(RequestId(gone), now));
         run_out(engine.as_mut(), &mut told);
         assert_eq!(told.admitted[&RequestId(next)].0, now, "{name} without {gone}");
