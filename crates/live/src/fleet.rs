@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-use wavetank_model::{Error, ErrorKind, Nanos, Request, RequestId, Result, ServeEvent, ServeSink, WorkerId};
+use wavetank_model::{
+    Error, ErrorKind, InFlight, Nanos, Request, RequestId, Result, ServeEvent, ServeSink, WorkerId,
+};
 use wavetank_sim::engines::{Job, Signal, Work};
 use wavetank_sim::routers::{self, Needs, Placement, Router};
 use wavetank_sim::{Plan, Provenance};
@@ -23,6 +25,8 @@ pub(crate) struct Fleet {
     workers: Vec<Worker>,
     /// Requests that wait in the router, and since when.
     queued: BTreeMap<RequestId, (Job, Nanos)>,
+    /// Where the others are.
+    placed: InFlight<WorkerId>,
     stop: Arc<AtomicBool>,
 }
 
@@ -66,7 +70,7 @@ impl Fleet {
         built.iter().collect::<Result<()>>()?;
         let clock = Clock::start();
         workers.iter().for_each(|worker| worker.give(Order::Begin(clock)));
-        Ok(Self { clock, router, workers, queued: BTreeMap::new(), stop })
+        Ok(Self { clock, router, workers, queued: BTreeMap::new(), placed: InFlight::default(), stop })
     }
 
     /// A request is here: it goes to a worker, or waits in the router.
@@ -91,11 +95,37 @@ impl Fleet {
         for signal in &pass.signals {
             match *signal {
                 Signal::Prefilled(request) => self.router.prefilled(request, now),
-                Signal::Ended(request) | Signal::Rejected(request) => self.router.ended(request, now),
+                Signal::Ended(request) | Signal::Rejected(request) => {
+                    self.placed.remove(request);
+                    self.router.ended(request, now);
+                }
                 Signal::Held(_) => unreachable!("live workers hand nothing off"),
             }
             self.release_queued(sink);
         }
+    }
+
+    /// A request is not wanted any more, if it has not ended already. On a worker it is given up between
+    /// two passes.
+    pub(crate) fn cancel(&mut self, request: RequestId, sink: &mut ServeSink<'_>) {
+        if self.queued.remove(&request).is_some() {
+            self.withdraw(request, None, sink);
+        } else if let Some(worker) = self.placed.value_mut(request) {
+            self.workers[worker.index()].give(Order::Cancel(request));
+        }
+    }
+
+    /// A worker has given a request up.
+    pub(crate) fn cancelled(&mut self, request: RequestId, sink: &mut ServeSink<'_>) {
+        let worker = self.placed.remove(request);
+        self.withdraw(request, worker, sink);
+    }
+
+    fn withdraw(&mut self, request: RequestId, worker: Option<WorkerId>, sink: &mut ServeSink<'_>) {
+        let at = self.clock.now();
+        self.router.withdrawn(request, at);
+        sink.record(&ServeEvent::RequestCancelled { request, worker, at });
+        self.release_queued(sink);
     }
 
     /// Lets go whom the router lets go.
@@ -116,6 +146,7 @@ impl Fleet {
         let Placement { request, worker, overlap_tokens } = placement;
         let at = self.clock.now();
         sink.record(&ServeEvent::RequestRouted { request, worker, at, queued_since, overlap_tokens });
+        self.placed.insert(request, worker);
         self.workers[worker.index()].give(Order::Take(job));
     }
 

@@ -156,8 +156,12 @@ impl Counter {
                     self.ears.cache_changed(pass.worker, &pass.changes);
                     self.fleet.heard(&pass, &mut self.ears);
                 }
+                Ok(Word::Report(Report::Cancelled(request))) => self.fleet.cancelled(request, &mut self.ears),
                 Ok(Word::Report(Report::Failed(error))) => return Err(error),
-                Ok(Word::Gone(request)) => self.gone(request),
+                Ok(Word::Gone(request)) => {
+                    self.ears.answers.remove(request);
+                    self.fleet.cancel(request, &mut self.ears);
+                }
                 Ok(Word::Stop) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => self.fleet.check()?,
                 Err(RecvTimeoutError::Disconnected) => unreachable!("workers keep a way to report"),
@@ -180,11 +184,6 @@ impl Counter {
         let at = self.fleet.clock.now();
         self.ears.record(&ServeEvent::RequestArrived { request: id, at, details: &request });
         self.fleet.route(id, &request, &mut self.ears);
-    }
-
-    /// Someone does not want the rest of an answer. It may have ended meanwhile.
-    fn gone(&mut self, request: RequestId) {
-        self.ears.answers.remove(request);
     }
 }
 
@@ -228,6 +227,7 @@ impl Sink<ServeEvent<'_>> for Ears {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+    use std::sync::{Mutex, PoisonError};
     use std::task::{Context, Poll, Wake, Waker};
 
     use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load};
@@ -302,6 +302,41 @@ mod tests {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         control.end().unwrap();
+    }
+
+    /// What was told last of each request, and how many were cancelled.
+    #[derive(Default)]
+    struct Ends(Arc<Mutex<(u32, u32)>>);
+
+    impl Follow for Ends {}
+
+    impl Sink<ServeEvent<'_>> for Ends {
+        fn record(&mut self, event: &ServeEvent<'_>) {
+            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match event {
+                ServeEvent::RequestCompleted { .. } => counts.0 += 1,
+                ServeEvent::RequestCancelled { .. } => counts.1 += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Broken by: a request that goes on when nobody wants it, or that its router still counts: with one seat
+    /// nobody after it would be served.
+    #[test]
+    fn who_goes_away_leaves_room_for_others() {
+        let counts = Arc::default();
+        let mut plan = plan(1);
+        plan.engine.max_num_seqs = Some(1);
+        plan.router_config.router_queue_threshold = Some(0.0);
+        let (control, desk) = Control::start(&plan, vec![Box::new(Ends(Arc::clone(&counts)))]).unwrap();
+        let unwanted: Vec<_> = (0..5).map(|seed| desk.ask(ask(seed, 40, 4_000_000_000))).collect();
+        let mut wanted = desk.ask(ask(9, 40, 3));
+        drop(unwanted);
+        assert_eq!(whole(&mut wanted), (3, End::Completed));
+        drop(wanted);
+        control.end().unwrap();
+        assert_eq!(*counts.lock().unwrap(), (1, 5));
     }
 
     /// Broken by: an answer that nobody ends when the workers are.
