@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-use wavetank_model::{
-    Error, ErrorKind, InFlight, Nanos, Request, RequestId, Result, ServeEvent, ServeSink, WorkerId,
-};
+use wavetank_model::{Error, ErrorKind, Nanos, Request, RequestId, Result, ServeEvent, ServeSink, WorkerId};
 use wavetank_sim::engines::{Job, Signal, Work};
 use wavetank_sim::routers::{self, Needs, Placement, Router};
 use wavetank_sim::{Plan, Provenance};
@@ -25,8 +23,6 @@ pub(crate) struct Fleet {
     workers: Vec<Worker>,
     /// Requests that wait in the router, and since when.
     queued: BTreeMap<RequestId, (Job, Nanos)>,
-    /// Where the others are.
-    placed: InFlight<WorkerId>,
     stop: Arc<AtomicBool>,
 }
 
@@ -70,7 +66,7 @@ impl Fleet {
         built.iter().collect::<Result<()>>()?;
         let clock = Clock::start();
         workers.iter().for_each(|worker| worker.give(Order::Begin(clock)));
-        Ok(Self { clock, router, workers, queued: BTreeMap::new(), placed: InFlight::default(), stop })
+        Ok(Self { clock, router, workers, queued: BTreeMap::new(), stop })
     }
 
     /// A request is here: it goes to a worker, or waits in the router.
@@ -95,37 +91,11 @@ impl Fleet {
         for signal in &pass.signals {
             match *signal {
                 Signal::Prefilled(request) => self.router.prefilled(request, now),
-                Signal::Ended(request) | Signal::Rejected(request) => {
-                    self.placed.remove(request);
-                    self.router.ended(request, now);
-                }
+                Signal::Ended(request) | Signal::Rejected(request) => self.router.ended(request, now),
                 Signal::Held(_) => unreachable!("live workers hand nothing off"),
             }
             self.release_queued(sink);
         }
-    }
-
-    /// A request is not wanted any more, if it has not ended already. On a worker it is given up between
-    /// two passes.
-    pub(crate) fn cancel(&mut self, request: RequestId, sink: &mut ServeSink<'_>) {
-        if self.queued.remove(&request).is_some() {
-            self.withdraw(request, None, sink);
-        } else if let Some(worker) = self.placed.value_mut(request) {
-            self.workers[worker.index()].give(Order::Cancel(request));
-        }
-    }
-
-    /// A worker has given a request up.
-    pub(crate) fn cancelled(&mut self, request: RequestId, sink: &mut ServeSink<'_>) {
-        let worker = self.placed.remove(request);
-        self.withdraw(request, worker, sink);
-    }
-
-    fn withdraw(&mut self, request: RequestId, worker: Option<WorkerId>, sink: &mut ServeSink<'_>) {
-        let at = self.clock.now();
-        self.router.withdrawn(request, at);
-        sink.record(&ServeEvent::RequestCancelled { request, worker, at });
-        self.release_queued(sink);
     }
 
     /// Lets go whom the router lets go.
@@ -134,6 +104,36 @@ impl Fleet {
             let (job, since) = self.queued.remove(&placement.request).expect("it was queued");
             self.dispatch(job, placement, Some(since), sink);
         }
+    }
+
+    /// Nobody waits for a request any more, which was routed to `worker` or waits in the router. One on a
+    /// worker is given up when that says so: it may end before.
+    pub(crate) fn withdraw(
+        &mut self,
+        request: RequestId,
+        worker: Option<WorkerId>,
+        sink: &mut ServeSink<'_>,
+    ) {
+        match worker {
+            Some(worker) => self.workers[worker.index()].give(Order::Drop(request)),
+            None => {
+                self.queued.remove(&request);
+                self.withdrawn(request, None, sink);
+            }
+        }
+    }
+
+    /// A request was given up.
+    pub(crate) fn withdrawn(
+        &mut self,
+        request: RequestId,
+        worker: Option<WorkerId>,
+        sink: &mut ServeSink<'_>,
+    ) {
+        let at = self.clock.now();
+        self.router.withdrawn(request, at);
+        sink.record(&ServeEvent::RequestCancelled { request, worker, at });
+        self.release_queued(sink);
     }
 
     fn dispatch(
@@ -146,7 +146,6 @@ impl Fleet {
         let Placement { request, worker, overlap_tokens } = placement;
         let at = self.clock.now();
         sink.record(&ServeEvent::RequestRouted { request, worker, at, queued_since, overlap_tokens });
-        self.placed.insert(request, worker);
         self.workers[worker.index()].give(Order::Take(job));
     }
 

@@ -86,7 +86,7 @@ impl Replay<'_> {
             }
             match self.reports.recv_timeout(self.fleet.clock.pause_until(next)) {
                 Ok(Report::Passed(pass)) => self.hear(&pass, sink),
-                Ok(Report::Cancelled(_)) => unreachable!("a replay wants everything it asks for"),
+                Ok(Report::Dropped(_)) => unreachable!("a replay gives nothing up"),
                 Ok(Report::Failed(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout) => self.fleet.check()?,
                 Err(RecvTimeoutError::Disconnected) => unreachable!("the run keeps a way to report"),

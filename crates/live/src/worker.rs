@@ -22,8 +22,8 @@ pub(crate) enum Order {
     Begin(Clock),
     /// A request is here.
     Take(Job),
-    /// A request is not wanted any more.
-    Cancel(RequestId),
+    /// Nobody waits for a request any more.
+    Drop(RequestId),
 }
 
 /// What a worker tells.
@@ -32,7 +32,7 @@ pub(crate) enum Report {
     /// A pass is over.
     Passed(Pass),
     /// A request was given up before its end.
-    Cancelled(RequestId),
+    Dropped(RequestId),
     /// It cannot go on.
     Failed(Error),
 }
@@ -145,13 +145,13 @@ impl Worker<'_> {
     }
 
     fn obey(&mut self, order: Order, tell: &mut impl FnMut(Report)) {
-        let now = self.clock.now();
         match order {
             Order::Begin(_) => unreachable!("a run begins once"),
-            Order::Take(job) => self.engine.submit(job, now),
-            Order::Cancel(request) => {
-                if self.engine.cancel(request, now) {
-                    tell(Report::Cancelled(request));
+            Order::Take(job) => self.engine.submit(job, self.clock.now()),
+            Order::Drop(request) => {
+                // One that has ended was told with its last pass.
+                if self.engine.cancel(request, self.clock.now()) {
+                    tell(Report::Dropped(request));
                 }
             }
         }
