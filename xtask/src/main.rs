@@ -55,7 +55,7 @@ const COMMANDS: &[Chore] = &[
     },
     Chore {
         name: "interop",
-        about: "interop [DIR]: the reference reads our recordings (6 GB in DIR)",
+        about: "interop [aiperf | lmcache [DIR]]: tools of others work with ours (6 GB)",
         run: interop::run,
     },
     Chore { name: "peers", about: "install the servers and launchers that tests work with", run: peers::run },
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_wrong_command_line_is_a_usage_failure() {
         let lines = ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"];
-        for line in lines.into_iter().chain(["fuzz now", "fuzz --minutes", "interop a b"]) {
+        for line in lines.into_iter().chain(["fuzz now", "fuzz --minutes", "interop a", "interop aiperf b"]) {
             assert!(matches!(dispatch(&words(line)), Err(Failure::Usage(_))), "{line}");
         }
     }

@@ -35,7 +35,7 @@ const ENVIRONMENTS: &[Environment] = &[
         program: "moto_server",
         told_by: "WAVETANK_MOTO_SERVER",
     },
-    // Clients and receivers of the cache server: Redis' own, OTLP, and a reader of metrics.
+    // Clients and receivers of our servers: Redis' own, OTLP, a reader of metrics, OpenAI's.
     Environment {
         name: "clients",
         packages: &[
@@ -44,6 +44,7 @@ const ENVIRONMENTS: &[Environment] = &[
             "grpcio==1.85.1",
             "prometheus-client==0.26.0",
             "trustme==1.2.1",
+            "openai==3.49.0",
         ],
         program: "python",
         told_by: "WAVETANK_PYTHON",
@@ -62,6 +63,13 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
 pub(crate) fn install() -> Result<(), String> {
     PACKAGES.iter().try_for_each(package)?;
     ENVIRONMENTS.iter().try_for_each(|environment| fill(environment, &environment.folder()))
+}
+
+/// A Python of its own with `packages`, made unless it is there.
+pub(crate) fn python(name: &'static str, packages: &'static [&'static str]) -> Result<PathBuf, String> {
+    let environment = Environment { name, packages, program: "python", told_by: "" };
+    fill(&environment, &environment.folder())?;
+    std::path::absolute(environment.folder().join("bin/python")).map_err(|e| e.to_string())
 }
 
 /// Makes tests fail where a peer is missing, instead of being skipped, and says where they are.

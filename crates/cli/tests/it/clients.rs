@@ -1,4 +1,5 @@
-//! Clients that exist, on a cache server as users start it: Redis' own tools, and the Python package.
+//! Clients that exist, on servers as users start them: Redis' own tools and Python package on the cache
+//! server, OpenAI's package on the mock.
 //!
 //! They are installed by `cargo xtask peers`; `WAVETANK_REQUIRE_PEERS=1` says that they have to be there.
 
@@ -13,6 +14,8 @@ use crate::sandbox::{Running, Sandbox};
 const SOON: Duration = Duration::from_secs(30);
 /// What a Python client of every protocol does.
 const PYTHON: &str = include_str!("clients/redis_client.py");
+/// What OpenAI's package does.
+const OPENAI: &str = include_str!("clients/openai_client.py");
 
 /// Whether a program is there; it has to be where peers are required.
 #[allow(clippy::print_stderr, reason = "what is skipped is said")]
@@ -48,9 +51,13 @@ fn free_port() -> u16 {
 
 impl Served {
     fn start(flags: &str) -> Self {
+        Self::start_verb(&format!("serve --eviction-policy LRU --http-port 0 {flags}"))
+    }
+
+    fn start_verb(line: &str) -> Self {
         let sandbox = Sandbox::empty();
         let port = free_port();
-        let line = format!("serve --eviction-policy LRU --port {port} --http-port 0 {flags}");
+        let line = format!("{line} --port {port}");
         let mut running = sandbox.start(&line, Stdio::null());
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -144,5 +151,16 @@ fn the_python_package_works_as_with_redis() {
     let served = Served::start("--l1-size-gb 0.3 --enable-flushall");
     let told = said(Command::new(python).args(["-c", PYTHON, &served.port]));
     assert_eq!(told, "protocol 2: as expected\nprotocol 3: as expected");
+    served.end();
+}
+
+/// Broken by: an answer, a chunk or an error that the package does not turn into what its users know.
+#[test]
+fn the_openai_package_works_as_with_vllm() {
+    let Some(python) = python() else { return };
+    let flags = "--model tank --api-key sesame --max-model-len 8192 --num-workers 2 --router-mode kv_router";
+    let served = Served::start_verb(&format!("mock {flags}"));
+    let base = format!("http://127.0.0.1:{}", served.port);
+    assert_eq!(said(Command::new(python).args(["-c", OPENAI, &base, "sesame"])), "all as expected");
     served.end();
 }
