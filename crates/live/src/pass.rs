@@ -70,7 +70,8 @@ impl Sink<ServeEvent<'_>> for Facts {
             ServeEvent::RequestRejected { request, reason, .. } => Fact::Rejected { request, reason },
             ServeEvent::RequestArrived { .. }
             | ServeEvent::RequestRouted { .. }
-            | ServeEvent::RequestHandedOff { .. } => unreachable!("an engine does not route"),
+            | ServeEvent::RequestHandedOff { .. }
+            | ServeEvent::RequestCancelled { .. } => unreachable!("an engine does not route"),
         });
     }
 }
