@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use wavetank::{Error, Result};
 
-use crate::output;
+use crate::{output, watch};
 
 /// The exit code after Ctrl-C, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -17,6 +17,7 @@ pub(crate) struct Interrupt {
     pub(crate) raised: Arc<AtomicBool>,
     /// To be raised once there is something to write.
     pub(crate) loaded: Arc<AtomicBool>,
+    bell: Bell,
 }
 
 impl Interrupt {
@@ -28,18 +29,37 @@ impl Interrupt {
     /// The same where a second one leaves `behind` something to know about.
     pub(crate) fn leaving(behind: impl Into<String>) -> Result<Self> {
         let (raised, loaded) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-        let (raise, is_loaded) = (Arc::clone(&raised), Arc::clone(&loaded));
-        let behind = behind.into();
-        let handler = move || {
-            let moment = Moment::of(&is_loaded, &raise);
-            output::complain(&moment.said(&behind));
-            if moment != Moment::First {
-                leave();
-            }
-        };
-        ctrlc::set_handler(handler)
+        let bell =
+            Bell { raised: Arc::clone(&raised), loaded: Arc::clone(&loaded), behind: behind.into().into() };
+        let rung = bell.clone();
+        ctrlc::set_handler(move || rung.ring())
             .map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
-        Ok(Self { raised, loaded })
+        Ok(Self { raised, loaded, bell })
+    }
+
+    /// What Ctrl-C does, for who hears of it otherwise.
+    pub(crate) fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+}
+
+/// Does what Ctrl-C does.
+#[derive(Clone)]
+pub(crate) struct Bell {
+    raised: Arc<AtomicBool>,
+    loaded: Arc<AtomicBool>,
+    behind: Arc<str>,
+}
+
+impl Bell {
+    /// Once more.
+    pub(crate) fn ring(&self) {
+        let moment = Moment::of(&self.loaded, &self.raised);
+        watch::give_back();
+        output::complain(&moment.said(&self.behind));
+        if moment != Moment::First {
+            leave();
+        }
     }
 }
 
@@ -49,6 +69,7 @@ pub(crate) fn ask_to_end(first: String, again: &'static str) -> Result<Receiver<
     let (asked, stop) = channel();
     let is_asked = AtomicBool::new(false);
     let handler = move || {
+        watch::give_back();
         if is_asked.swap(true, Ordering::Relaxed) {
             output::complain(again);
             leave();

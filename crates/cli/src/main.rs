@@ -10,6 +10,7 @@ mod live;
 mod output;
 mod progress;
 mod suite_live;
+mod watch;
 
 use std::process::ExitCode;
 

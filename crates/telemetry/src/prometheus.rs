@@ -1,6 +1,7 @@
 //! Metrics as Prometheus reads them (text format 0.0.4).
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// One number, or one histogram, with its labels. Rows of one name stand together in the text, wherever they
@@ -67,6 +68,15 @@ impl Row {
         number: f64,
     ) -> Self {
         Self::of(name.into(), help.into(), Kind::Gauge, Sample::Number(number))
+    }
+
+    /// How many were how large: [`Sample::Buckets`].
+    pub fn histogram(
+        name: impl Into<Cow<'static, str>>,
+        help: impl Into<Cow<'static, str>>,
+        buckets: Sample,
+    ) -> Self {
+        Self::of(name.into(), help.into(), Kind::Histogram, buckets)
     }
 
     fn of(name: Cow<'static, str>, help: Cow<'static, str>, kind: Kind, value: Sample) -> Self {
@@ -139,38 +149,49 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The rows as text.
 pub fn render(rows: &[Row], names: Names) -> String {
     let mut text = String::with_capacity(rows.len() * 128);
-    write_all(&mut text, rows, |row| Some(full_name("wavetank", &row.name, row.unit, row.kind)));
+    write_all(&mut text, rows, |row| Some(full_name("wavetank_", &row.name, row.unit, row.kind)));
     if names == Names::WithReference {
         write_all(&mut text, rows, |row| {
             let (_, theirs, unit) = REFERENCE.iter().find(|(ours, ..)| *ours == row.name)?;
-            Some(full_name("lmcache_mp", theirs, unit, row.kind))
+            Some(full_name("lmcache_mp_", theirs, unit, row.kind))
         });
     }
     text
 }
 
+/// The rows as text, with names that begin with `prefix`.
+pub fn render_under(prefix: &str, rows: &[Row]) -> String {
+    let mut text = String::with_capacity(rows.len() * 128);
+    write_all(&mut text, rows, |row| Some(full_name(prefix, &row.name, row.unit, row.kind)));
+    text
+}
+
 /// Rows of one name follow each other, after one line of help and one of type.
 fn write_all(text: &mut String, rows: &[Row], name_of: impl Fn(&Row) -> Option<String>) {
-    let named: Vec<(String, &Row)> = rows.iter().filter_map(|row| Some((name_of(row)?, row))).collect();
-    for (place, (name, row)) in named.iter().enumerate() {
-        if named[..place].iter().any(|(before, _)| before == name) {
-            continue;
-        }
-        let kind = match row.kind {
+    let mut families: Vec<(String, Vec<&Row>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for row in rows {
+        let Some(name) = name_of(row) else { continue };
+        let place = *places.entry(name).or_insert_with_key(|name| {
+            families.push((name.clone(), Vec::new()));
+            families.len() - 1
+        });
+        families[place].1.push(row);
+    }
+    for (name, rows) in families {
+        let kind = match rows[0].kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
         };
-        let help = row.help.trim().replace('\\', "\\\\").replace('\n', "\\n");
+        let help = rows[0].help.trim().replace('\\', "\\\\").replace('\n', "\\n");
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (_, row) in named[place..].iter().filter(|(other, _)| other == name) {
-            write_row(text, name, row);
-        }
+        rows.into_iter().for_each(|row| write_row(text, &name, row));
     }
 }
 
 fn full_name(prefix: &str, name: &str, unit: &str, kind: Kind) -> String {
-    let mut full = format!("{prefix}_{name}");
+    let mut full = format!("{prefix}{name}");
     let mut suffix = |suffix: &str| {
         if !suffix.is_empty() && !full.ends_with(&format!("_{suffix}")) {
             full.push('_');
@@ -199,7 +220,7 @@ fn write_row(text: &mut String, name: &str, row: &Row) {
             let bounds = bounds.iter().copied().chain([f64::INFINITY]);
             for (bound, count) in bounds.zip(counts) {
                 so_far += count;
-                let _ = writeln!(text, "{name}_bucket{{{more}le=\"{}\"}} {so_far}", shown(bound));
+                let _ = writeln!(text, "{name}_bucket{{{more}le=\"{}\"}} {so_far}", bound_text(bound));
             }
             let (braced, sum) = (braced(&labels), shown(*sum));
             let _ = writeln!(text, "{name}_sum{braced} {sum}\n{name}_count{braced} {so_far}");
@@ -216,6 +237,17 @@ fn labels(labels: &[(&'static str, String)]) -> String {
 
 fn braced(labels: &str) -> String {
     if labels.is_empty() { String::new() } else { format!("{{{labels}}}") }
+}
+
+/// A bound is text to who compares buckets, so it is written as the official clients do: `1.0`, `1e+06`.
+fn bound_text(bound: f64) -> String {
+    if bound.is_infinite() {
+        return shown(bound);
+    }
+    match format!("{bound:e}").split_once('e') {
+        Some((digits, exponent)) if bound >= 1e6 => format!("{digits}e+{exponent:0>2}"),
+        _ => format!("{bound:?}"),
+    }
 }
 
 fn shown(number: f64) -> String {
@@ -237,9 +269,7 @@ mod tests {
             Row::counter("l2_hits", "Objects\nfound.", 3).label("l2", "a \"b\" \\ c\nd"),
             Row::gauge("l1_used", "Bytes in memory.", 0.5).unit("bytes"),
             Row::counter("l2_hits", "Objects found.", 4).label("l2", "e"),
-            Row::of("wait".into(), "Waiting.".into(), Kind::Histogram, buckets)
-                .unit("seconds")
-                .label("q", "1"),
+            Row::histogram("wait", "Waiting.", buckets).unit("seconds").label("q", "1"),
             Row::counter("sent_bytes", "Bytes sent.", 1).unit("bytes"),
         ];
         let ours = "# HELP wavetank_l2_hits_total Objects\\nfound.\n\
@@ -252,7 +282,7 @@ mod tests {
             # HELP wavetank_wait_seconds Waiting.\n\
             # TYPE wavetank_wait_seconds histogram\n\
             wavetank_wait_seconds_bucket{q=\"1\",le=\"0.1\"} 2\n\
-            wavetank_wait_seconds_bucket{q=\"1\",le=\"1\"} 2\n\
+            wavetank_wait_seconds_bucket{q=\"1\",le=\"1.0\"} 2\n\
             wavetank_wait_seconds_bucket{q=\"1\",le=\"+Inf\"} 3\n\
             wavetank_wait_seconds_sum{q=\"1\"} 7.5\n\
             wavetank_wait_seconds_count{q=\"1\"} 3\n\
@@ -265,6 +295,14 @@ mod tests {
         assert!(theirs.contains("\nlmcache_mp_l2_prefetch_load_completed_chunks_total{l2=\"e\"} 4\n"));
         assert!(theirs.contains("\nlmcache_mp_l1_memory_usage_bytes 0.5\n"), "{theirs}");
         assert!(!theirs.contains("wait"), "the reference has no such thing");
+    }
+
+    /// Broken by: bounds that other clients would write otherwise.
+    #[test]
+    fn bounds_are_written_as_others_write_them() {
+        let bounds = [0.001, 0.25, 1.0, 2560.0, 500_000.0, 1e6, 2e7, f64::INFINITY];
+        let texts = ["0.001", "0.25", "1.0", "2560.0", "500000.0", "1e+06", "2e+07", "+Inf"];
+        assert_eq!(bounds.map(bound_text), texts);
     }
 
     /// Broken by: two of ours with one name of theirs, which a reader would refuse.

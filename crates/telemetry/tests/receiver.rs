@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use wavetank_model::{
     BlendHits, CacheEvent, CacheFact, FetchPolicy, LookupOutcome, Nanos, TraceParent, TransferWay,
 };
-use wavetank_telemetry::prometheus::{Kind, Names, Row, Sample, render};
+use wavetank_telemetry::prometheus::{Names, Row, Sample, render};
 use wavetank_telemetry::{Bus, Exported, Reason, TraceArgs, TracePlan, Tracer};
 
 /// The interpreter with the packages; without it a test is skipped, unless that is forbidden.
@@ -349,8 +349,7 @@ fn a_receiver_that_is_not_trusted_gets_nothing() {
 fn metrics_are_read_as_they_were_meant() {
     let Some(python) = python() else { return };
     let value = Sample::Buckets { bounds: vec![0.1, 1.0], counts: vec![2, 0, 1], sum: 7.5 };
-    let mut wait = Row::gauge("wait", "Waiting.", 0.0).unit("seconds");
-    (wait.kind, wait.value) = (Kind::Histogram, value);
+    let wait = Row::histogram("wait", "Waiting.", value).unit("seconds");
     let rows = [
         Row::counter("l1_hits", "Found \\ in\nmemory.", 3).label("l2", "a \"b\" \\ c\nd"),
         wait,
@@ -379,7 +378,7 @@ fn metrics_are_read_as_they_were_meant() {
         json!(["counter", "wavetank_l1_hits_total", {"l2": "a \"b\" \\ c\nd"}, 3.0]),
         json!(["counter", "wavetank_l1_hits_total", {"l2": "é"}, 4.0]),
         json!(["histogram", "wavetank_wait_seconds_bucket", {"le": "0.1"}, 2.0]),
-        json!(["histogram", "wavetank_wait_seconds_bucket", {"le": "1"}, 2.0]),
+        json!(["histogram", "wavetank_wait_seconds_bucket", {"le": "1.0"}, 2.0]),
         json!(["histogram", "wavetank_wait_seconds_bucket", {"le": "+Inf"}, 3.0]),
         json!(["histogram", "wavetank_wait_seconds_sum", {}, 7.5]),
         json!(["histogram", "wavetank_wait_seconds_count", {}, 3.0]),

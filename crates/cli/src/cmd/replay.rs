@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use wavetank::{
-    Error, Keep, Observer, Plan, ReplayArgs, ReplayTraceFiles, Replayed, Result, Run, Watch, live_note,
-    replay, replay_seeds, timing_note,
+    Error, Keep, Observer, Plan, ReplayArgs, ReplayMode, ReplayTraceFiles, Replayed, Result, Run, Watch,
+    live_note, replay, replay_seeds, timing_note,
 };
 use wavetank_model::{ServeEvent, Sink};
 use wavetank_report::render;
@@ -18,6 +18,7 @@ use super::replay_flags::ReplayFlags;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::output;
 use crate::progress::Progress;
+use crate::watch::{self, ReplayView};
 
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
@@ -47,6 +48,10 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     #[arg(help_heading = "Plan")]
     seeds: Option<u32>,
+    /// Show live workers in the terminal while they run: queues, caches, tokens per
+    /// second and latencies (with --replay-mode online).
+    #[arg(long, help_heading = "Output")]
+    live: bool,
     /// Say how the simulation was done.
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
@@ -79,6 +84,11 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     if let (Some(_), Some((flag, _))) = (flags.seeds, per_run.first()) {
         return Err(Error::usage(format!("cannot be combined with {flag}")).at("--seeds"));
     }
+    if flags.live && plan.replay_mode == ReplayMode::Offline {
+        return Err(Error::usage("simulated time is over before it could be watched")
+            .at("--live")
+            .hint("add --replay-mode online to run the workers on the wall clock"));
+    }
     flags.pictures.check("replay")?;
     let keep = Keep { records: flags.per_request_jsonl.is_some(), pictures: true };
     let replayed = match flags.seeds {
@@ -88,10 +98,15 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         }
         None => {
             let mut watcher = Watcher {
-                progress: Progress::start(Arc::clone(&stop.loaded)),
+                shown: match flags.live && watch::is_possible() {
+                    true => Box::new(ReplayView::of(&plan, &stop)),
+                    false => Box::new(Progress::start(Arc::clone(&stop.loaded))),
+                },
                 traces: traces(&plan, flags.otlp_file.as_deref(), flags.perfetto.as_deref())?,
             };
             let replayed = replay(&plan, Observer { watch: &mut watcher, stop: &stop.raised, keep })?;
+            // The terminal is given back before anything else is said.
+            drop(watcher.shown);
             watcher.traces.map_or(Ok(()), |traces| traces.finish(replayed.outcome.end))?;
             replayed
         }
@@ -124,13 +139,13 @@ fn traces(plan: &Plan, spans: Option<&Path>, slices: Option<&Path>) -> Result<Op
 
 /// Shows how far the run is, and writes traces of it.
 struct Watcher {
-    progress: Progress,
+    shown: Box<dyn Watch>,
     traces: Option<ReplayTraceFiles>,
 }
 
 impl Watch for Watcher {
     fn expect(&mut self, requests: u64) {
-        self.progress.expect(requests);
+        self.shown.expect(requests);
         self.traces.iter_mut().for_each(ReplayTraceFiles::create);
     }
 
@@ -141,7 +156,7 @@ impl Watch for Watcher {
 
 impl Sink<ServeEvent<'_>> for Watcher {
     fn record(&mut self, event: &ServeEvent<'_>) {
-        self.progress.record(event);
+        self.shown.record(event);
         if let Some(traces) = &mut self.traces {
             traces.record(event);
         }

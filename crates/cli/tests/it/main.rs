@@ -11,6 +11,7 @@ mod formats;
 mod golden;
 mod inputs;
 mod interrupt;
+mod live_view;
 mod outputs;
 mod profile;
 mod readme;
