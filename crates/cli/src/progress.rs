@@ -63,7 +63,13 @@ fn count(what: &str) -> ProgressBar {
 
 impl Sink<ServeEvent<'_>> for Progress {
     fn record(&mut self, event: &ServeEvent<'_>) {
-        if matches!(event, ServeEvent::RequestCompleted { .. } | ServeEvent::RequestRejected { .. }) {
+        let ends = matches!(
+            event,
+            ServeEvent::RequestCompleted { .. }
+                | ServeEvent::RequestRejected { .. }
+                | ServeEvent::RequestCancelled { .. }
+        );
+        if ends {
             self.advance();
         }
     }

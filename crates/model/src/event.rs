@@ -128,6 +128,15 @@ pub enum ServeEvent<'a> {
         /// Why.
         reason: RejectReason,
     },
+    /// The one who asked went away; it was given up.
+    RequestCancelled {
+        /// Its number.
+        request: RequestId,
+        /// Where; `None` if it had not reached a worker.
+        worker: Option<WorkerId>,
+        /// When.
+        at: Nanos,
+    },
 }
 
 /// The way of a prompt from a prefill to a decode worker.

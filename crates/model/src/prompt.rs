@@ -7,7 +7,12 @@
 //! only: their keys share a group, so that a cache finds up to eight blocks with one look.
 //!
 //! What a session says after its first prompt may be its own: its position is all there is to know of it,
-//! and what a turn generates is found by the next one, which holds it.
+//! and what a turn generates is found by the next one, which holds it. Where it is known what will be
+//! generated, ids name that too.
+
+mod keys;
+
+pub use keys::BlockKeys;
 
 use crate::block_key::{BlockKey, mix};
 
@@ -17,7 +22,8 @@ pub struct Prompt {
     chain: Box<[u64]>,
     tokens: u32,
     tokens_per_id: u32,
-    /// What follows the tokens that ids name; empty where ids name all of them and output is private.
+    /// What follows the tokens that ids name; empty where ids name all of them and output is private. Where
+    /// ids name output too, one that begins behind it, and what is there is private.
     tails: Box<[Tail]>,
 }
 
@@ -48,9 +54,25 @@ impl Prompt {
         Self { chain: chain.into_boxed_slice(), tokens, tokens_per_id, tails: Box::default() }
     }
 
+    /// The same, of which only the first `tokens` are asked and the others are the answer, known before it is
+    /// generated: its blocks are those of a longer prompt that begins with all of this.
+    ///
+    /// # Panics
+    /// When nothing is asked, or not all of it is named by ids.
+    #[must_use]
+    pub fn answered_after(self, tokens: u32) -> Self {
+        assert!((1..=self.tokens).contains(&tokens) && self.tails.is_empty());
+        let end = Tail { from: self.tokens, parent: self.whole() };
+        Self { tails: (tokens < self.tokens).then_some(end).into_iter().collect(), tokens, ..self }
+    }
+
     /// The same, but what comes after its tokens, generated or said, is what only the holder of `seed` has.
+    ///
+    /// # Panics
+    /// When it is known already.
     #[must_use]
     pub fn continued(self, seed: u64) -> Self {
+        assert!(self.answered_until().is_none());
         let before = self.tails.last().map_or(self.whole(), |tail| tail.parent);
         let tail = Tail { from: self.tokens, parent: mix(before ^ OUTPUT, seed) };
         let shorter = self.tails.iter().copied().filter(|tail| tail.from < self.tokens);
@@ -59,7 +81,12 @@ impl Prompt {
 
     /// Whether what follows it is its session's own.
     pub fn is_continued(&self) -> bool {
-        !self.tails.is_empty()
+        !self.tails.is_empty() && self.answered_until().is_none()
+    }
+
+    /// The end of its answer, if that is known.
+    fn answered_until(&self) -> Option<u32> {
+        self.tails.first().map(|tail| tail.from).filter(|&from| from > self.tokens)
     }
 
     /// The same with more tokens; it is continued, so that it is known what they are.
@@ -69,9 +96,9 @@ impl Prompt {
         Self { tokens, ..self }
     }
 
-    /// Tokens that ids name.
+    /// Tokens of it that ids name.
     fn named_tokens(&self) -> u32 {
-        self.tails.first().map_or(self.tokens, |tail| tail.from)
+        self.tails.first().map_or(self.tokens, |tail| tail.from.min(self.tokens))
     }
 
     /// A prompt that shares nothing with any prompt of another `seed`.
@@ -106,20 +133,17 @@ impl Prompt {
 
     /// The keys of the full blocks from block `first` on.
     pub fn keys_from(&self, first: u32, block_size: u32) -> BlockKeys<'_> {
-        let end = first * block_size;
-        let id = end / self.tokens_per_id;
-        let id_end = (id + 1).saturating_mul(self.tokens_per_id);
-        let (id, named, prompt) = (id as usize, self.named_tokens(), self);
-        BlockKeys { prompt, block_size, block: first, end, named, id, id_end, last: None }
+        BlockKeys::of(self, first, block_size)
     }
 
-    /// The identity of all that ids name.
+    /// The identity of all that ids name, a known answer included.
     pub fn whole(&self) -> u64 {
         self.chain[self.chain.len() - 1]
     }
 
     /// The keys of all full blocks of a request with `tokens` known tokens, from block `first` on: the
-    /// prompt's, then those that hold output of the request `owner`: its own alone, unless it is continued.
+    /// prompt's, then those that hold output of the request `owner`: its own alone, unless it is continued or
+    /// known.
     pub fn content_keys(
         &self,
         owner: u64,
@@ -135,9 +159,17 @@ impl Prompt {
 
     /// The key of block `block` when it holds output of request `owner`.
     fn output_key(&self, owner: u64, block: u32, block_size: u32) -> BlockKey {
-        match self.tails.is_empty() {
-            true => BlockKey::at(mix(self.whole() ^ OUTPUT, owner), block).private(),
-            false => self.tail_key(block, (block + 1) * block_size),
+        let private = || BlockKey::at(mix(self.whole() ^ OUTPUT, owner), block).private();
+        if self.tails.is_empty() {
+            return private();
+        }
+        let end = (block + 1) * block_size;
+        match self.answered_until() {
+            None => self.tail_key(block, end),
+            Some(known) if end <= known => {
+                BlockKey::at(self.chain[((end - 1) / self.tokens_per_id) as usize], block)
+            }
+            Some(_) => private(),
         }
     }
 
@@ -145,53 +177,6 @@ impl Prompt {
     fn tail_key(&self, block: u32, end: u32) -> BlockKey {
         let tail = self.tails.iter().rev().find(|tail| tail.from < end);
         BlockKey::at(tail.expect("ids name no more").parent, block)
-    }
-}
-
-/// Iterator over the block keys of a prompt; most steps only count.
-#[derive(Clone, Debug)]
-pub struct BlockKeys<'a> {
-    prompt: &'a Prompt,
-    block_size: u32,
-    block: u32,
-    end: u32,
-    named: u32,
-    id: usize,
-    id_end: u32,
-    last: Option<BlockKey>,
-}
-
-impl BlockKeys<'_> {
-    /// The next key beyond what ids name.
-    #[cold]
-    fn next_of_tail(&mut self) -> Option<BlockKey> {
-        let (block, end) = (self.block, self.end + self.block_size);
-        (end <= self.prompt.tokens).then(|| {
-            (self.end, self.block) = (end, block + 1);
-            self.prompt.tail_key(block, end)
-        })
-    }
-}
-
-impl Iterator for BlockKeys<'_> {
-    type Item = BlockKey;
-
-    fn next(&mut self) -> Option<BlockKey> {
-        let end = self.end + self.block_size;
-        if end > self.named {
-            return self.next_of_tail();
-        }
-        let neighbour = self.last.filter(|last| last.slot + 1 < BlockKey::PER_GROUP && end <= self.id_end);
-        while self.id_end < end {
-            self.id += 1;
-            self.id_end = self.id_end.saturating_add(self.prompt.tokens_per_id);
-        }
-        let key = match neighbour {
-            Some(BlockKey { group, slot }) => BlockKey { group, slot: slot + 1 },
-            None => BlockKey::at(self.prompt.chain[self.id], self.block),
-        };
-        (self.end, self.block, self.last) = (end, self.block + 1, Some(key));
-        Some(key)
     }
 }
 
@@ -275,6 +260,32 @@ mod tests {
                     assert!(kept.iter().all(|key| !BlockKey::is_private(key.group)));
                     assert!(after.keys_from(0, size).take(kept.len()).eq(kept), "{tokens} by {size}");
                 }
+            }
+        }
+    }
+
+    /// Broken by: an answer keyed by the request that generates it, by an id that ends after it, or as found
+    /// before it is there.
+    #[test]
+    fn a_known_answer_is_what_a_longer_prompt_holds() {
+        let lengths = (1..50).flat_map(|tokens| (0..70).step_by(3).map(move |answer| (tokens, answer)));
+        for (tokens, answer) in lengths {
+            for (per_id, size) in SIZES.iter().flat_map(|&per_id| SIZES.map(|size| (per_id, size))) {
+                let longer = Prompt::from_ids(100.., tokens + answer, per_id);
+                let asked = longer.clone().answered_after(tokens);
+                assert_eq!((asked.tokens(), asked.is_continued()), (tokens, false));
+                for first in [0, 1, tokens / size, (tokens + answer) / size] {
+                    let known = asked.content_keys(5, tokens + answer, first, size);
+                    assert!(known.eq(longer.keys_from(first, size)), "{tokens} {answer} {per_id} {size}");
+                }
+                let alone = asked.keys_from(0, size);
+                assert!(alone.eq(longer.keys_from(0, size).take((tokens / size) as usize)));
+                let beyond = |owner| {
+                    let keys = asked.content_keys(owner, tokens + answer + 70, 0, size);
+                    keys.skip(((tokens + answer) / size) as usize)
+                };
+                assert!(beyond(5).all(|key| BlockKey::is_private(key.group)));
+                assert!(beyond(5).zip(beyond(6)).all(|(one, other)| one != other));
             }
         }
     }

@@ -17,6 +17,8 @@ pub struct Counts {
     pub completed: u64,
     /// Requests that were given up, by reason.
     pub rejected: BTreeMap<RejectReason, u64>,
+    /// Requests whose askers went away before they ended.
+    pub cancelled: u64,
     /// Times a running request lost its blocks.
     pub preemptions: u64,
     /// Times a preempted request was admitted again.
@@ -31,7 +33,7 @@ impl Counts {
 
     /// Requests that had not ended when the run did.
     pub fn in_flight(&self) -> u64 {
-        self.arrived - self.completed - self.rejected_total()
+        self.arrived - self.completed - self.rejected_total() - self.cancelled
     }
 }
 
@@ -177,12 +179,12 @@ impl Summary {
         ]
     }
 
-    /// What became of the requests, and why.
+    /// What became of the requests, and why. Nobody goes away in a replay, whose reports say nothing of it.
     pub fn counts_json(&self) -> Map<String, Value> {
         let counts = &self.counts;
         let rejected: Map<String, Value> =
             counts.rejected.iter().map(|(reason, &n)| (reason.name().to_owned(), json!(n))).collect();
-        let Value::Object(object) = json!({
+        let Value::Object(mut object) = json!({
             "arrived": counts.arrived,
             "completed": counts.completed,
             "rejected": rejected,
@@ -192,6 +194,9 @@ impl Summary {
         }) else {
             unreachable!("the literal above is an object")
         };
+        if counts.cancelled > 0 {
+            object.insert("cancelled".to_owned(), json!(counts.cancelled));
+        }
         object
     }
 }

@@ -106,6 +106,30 @@ fn m2_tokens_without_completion_count_for_nothing() {
     assert_eq!((summary.duration, summary.output_tokens), (Nanos::ZERO, 0));
 }
 
+/// Broken by: counting who went away as in flight, or its tokens as served.
+#[test]
+fn who_went_away_is_counted_apart() {
+    let (mut serving, mut records) = (Serving::default(), Records::default());
+    let nobody = Serving::default().summary().counts_json();
+    assert_eq!(nobody.get("cancelled"), None, "a replay's report says nothing of it");
+    let lives: [(&[u32], &[u64]); 3] = [(&[0], &[10, 20]), (&[], &[]), (&[0], &[10])];
+    for (id, (reuse, tokens)) in (0..).zip(lives) {
+        tell(&mut serving, id, reuse, tokens);
+        tell(&mut records, id, reuse, tokens);
+    }
+    for (id, worker) in [(0, Some(WORKER)), (1, None)] {
+        let event = ServeEvent::RequestCancelled { request: RequestId(id), worker, at: ms(25) };
+        serving.record(&event);
+        records.record(&event);
+    }
+    let summary = serving.summary();
+    assert_eq!((summary.counts.arrived, summary.counts.cancelled, summary.counts.in_flight()), (3, 2, 1));
+    assert_eq!((summary.counts_json()["cancelled"].as_u64(), summary.output_tokens), (Some(2), 0));
+    let ended: Vec<_> =
+        records.sorted().map(|record| (record.terminal_status, record.output_length)).collect();
+    assert_eq!(ended, [("canceled", 2), ("canceled", 0)]);
+}
+
 #[test]
 fn m3_reuse_is_the_best_admission_and_the_first() {
     let mut serving = Serving::default();

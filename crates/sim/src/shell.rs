@@ -48,6 +48,13 @@ impl Shell {
         self.unseen.push(request);
     }
 
+    /// A request has left: nothing more is told of it, and the batch may have changed.
+    fn forget(&mut self, request: RequestId) {
+        self.unseen.retain(|&other| other != request);
+        self.signals.retain(|&signal| signal != Signal::Prefilled(request));
+        self.stretch.forget();
+    }
+
     /// Reports the requests the engine sees for the first time now, between passes.
     pub(crate) fn tell_queued(&mut self, sink: &mut ServeSink<'_>) {
         let (worker, at) = (self.worker, self.boundary);
@@ -86,6 +93,9 @@ pub(crate) trait Scheduler {
 
     /// Puts a job into the queue.
     fn enqueue(&mut self, job: Job);
+
+    /// See [`Engine::cancel`].
+    fn drop_request(&mut self, request: RequestId) -> bool;
 
     /// Whether there is nothing to do, or nothing before somebody else gives up room.
     fn is_idle(&self) -> bool;
@@ -189,6 +199,15 @@ impl<S: Scheduler> Engine for S {
     fn submit(&mut self, job: Job, now: Nanos) {
         self.shell_mut().note_submitted(job.id);
         self.rouse(now, |engine| engine.enqueue(job));
+    }
+
+    fn cancel(&mut self, request: RequestId, now: Nanos) -> bool {
+        let mut was_there = false;
+        self.rouse(now, |engine| was_there = engine.drop_request(request));
+        if was_there {
+            self.shell_mut().forget(request);
+        }
+        was_there
     }
 
     fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()> {

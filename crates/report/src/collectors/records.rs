@@ -68,7 +68,7 @@ pub struct Record {
     pub admission_count: u32,
     /// How many came after a preemption.
     pub readmission_count: u32,
-    /// `completed` or `rejected`.
+    /// `completed`, `rejected` or `canceled`.
     pub terminal_status: &'static str,
     /// Why it was rejected.
     pub rejection_reason: Option<&'static str>,
@@ -309,6 +309,7 @@ impl Sink<ServeEvent<'_>> for Records {
             ServeEvent::RequestRejected { request, at, reason, .. } => {
                 self.end(request, at, "rejected", Some(reason.name()));
             }
+            ServeEvent::RequestCancelled { request, at, .. } => self.end(request, at, "canceled", None),
         }
     }
 }

@@ -378,6 +378,12 @@ impl Serving {
         self.in_flight.remove(id).expect("a request is rejected once");
         *self.counts.rejected.entry(reason).or_default() += 1;
     }
+
+    fn cancelled(&mut self, id: RequestId, at: Nanos) {
+        self.put(id, Place::Elsewhere, at);
+        self.in_flight.remove(id).expect("a request is cancelled once");
+        self.counts.cancelled += 1;
+    }
 }
 
 fn live(in_flight: &mut InFlight<Progress>, id: RequestId) -> &mut Progress {
@@ -406,6 +412,7 @@ impl Sink<ServeEvent<'_>> for Serving {
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),
             ServeEvent::RequestRejected { request, at, reason, .. } => self.rejected(request, at, reason),
+            ServeEvent::RequestCancelled { request, at, .. } => self.cancelled(request, at),
         }
     }
 }

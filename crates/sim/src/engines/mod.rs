@@ -106,6 +106,11 @@ pub trait Engine {
     /// Hands over a job at `now`; it is considered by the first pass that starts at or after `now`.
     fn submit(&mut self, job: Job, now: Nanos);
 
+    /// An aggregated worker between passes drops a request, wherever it is: what it held is given back, what
+    /// it computed stays findable, and nothing more is told of it. Tells whether it was there and had not
+    /// ended.
+    fn cancel(&mut self, request: RequestId, now: Nanos) -> bool;
+
     /// Runs passes up to the horizon, or to the first pass at whose end there is something to signal.
     fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()>;
 
@@ -189,3 +194,6 @@ pub fn entry(name: &str) -> Result<&'static Entry> {
 pub fn build(seat: Seat<'_>) -> Result<Box<dyn Engine>> {
     Ok((entry(&seat.config.engine_type)?.build)(seat))
 }
+
+#[cfg(test)]
+mod tests;

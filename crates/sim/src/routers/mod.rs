@@ -48,6 +48,12 @@ pub trait Router {
     /// A request ended.
     fn ended(&mut self, _id: RequestId, _now: Nanos) {}
 
+    /// A request that has arrived and not ended was given up, in the router's queue or on its worker; others
+    /// may be let go by that.
+    fn withdrawn(&mut self, id: RequestId, now: Nanos) {
+        self.ended(id, now);
+    }
+
     /// The cache of a worker changed.
     fn cache_changed(&mut self, _worker: WorkerId, _change: Change) {}
 
@@ -190,6 +196,33 @@ mod tests {
         assert_eq!(first, [0, 1, 2, 0]);
         router.ended(RequestId(1), Nanos(5));
         assert_eq!(place(router.as_mut(), 4, 4), 1);
+    }
+
+    /// Broken by: a request that stays in the books or in the queue of its router.
+    #[test]
+    fn who_is_withdrawn_was_never_there() {
+        let engine = EngineConfig { max_num_batched_tokens: Some(16), ..EngineConfig::default() };
+        let config = KvConfig { router_queue_threshold: Some(1.0), ..KvConfig::default() };
+        for entry in ALL {
+            let fleet = Fleet { workers: 3, engine: &engine, config: &config, seed: 42 };
+            let mut router = (entry.build)(&fleet).unwrap();
+            let mut waiting: Vec<_> = (0..40).map(RequestId).collect();
+            waiting.retain(|&id| router.arrive(id, &request(id.0 % 5), Nanos::ZERO).is_none());
+            assert_eq!(waiting.is_empty(), entry.name != "kv_router", "only that one has a queue");
+            // Some are prefilled, and let others go; of the rest some are computed and some wait.
+            (0..3).for_each(|id| router.prefilled(RequestId(id), Nanos(1)));
+            let released: Vec<_> = std::iter::from_fn(|| router.release(Nanos(1))).collect();
+            assert_eq!(released.is_empty(), waiting.is_empty(), "{}", entry.name);
+            (0..40).for_each(|id| router.withdrawn(RequestId(id), Nanos(2)));
+            assert_eq!(router.release(Nanos(2)), None, "{}", entry.name);
+            // As many as there are workers find all of them empty.
+            let next = (40..43).map(|id| router.arrive(RequestId(id), &request(100 + id), Nanos(3)));
+            let mut placed: Vec<_> = next.map(|placement| placement.unwrap().worker.0).collect();
+            placed.sort_unstable();
+            if router.needs() > Needs::Arrivals && entry.name != "power_of_two" {
+                assert_eq!(placed, [0, 1, 2], "{}", entry.name);
+            }
+        }
     }
 
     #[test]

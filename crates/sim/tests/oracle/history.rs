@@ -86,6 +86,7 @@ impl Sink<ServeEvent<'_>> for Recorder {
             ServeEvent::RequestRejected { request, worker, at, reason } => {
                 self.of(request, at.0).ends.push((at.0, worker.0, End::Rejected(reason)));
             }
+            ServeEvent::RequestCancelled { request, .. } => panic!("{request:?}: nobody goes away in a run"),
         }
     }
 }

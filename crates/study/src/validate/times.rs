@@ -103,6 +103,7 @@ impl Sink<ServeEvent<'_>> for Times {
             ServeEvent::RequestRouted { .. }
             | ServeEvent::RequestHandedOff { .. }
             | ServeEvent::PromptComputed { .. }
+            | ServeEvent::RequestCancelled { .. }
             | ServeEvent::PassesRan { .. } => {}
         }
     }

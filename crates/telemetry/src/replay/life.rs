@@ -33,6 +33,8 @@ pub(super) struct Admission {
 pub(super) enum Fate {
     Completed,
     Rejected(RejectReason),
+    /// The one who asked went away.
+    Cancelled,
     /// The run was over before.
     Unfinished,
 }
@@ -110,6 +112,11 @@ impl Lives {
             }
             ServeEvent::RequestRejected { request, at, reason, .. } => {
                 return self.end(request, at, Fate::Rejected(reason));
+            }
+            ServeEvent::RequestCancelled { request, worker, at } => {
+                let current = self.life(request).current();
+                current.worker = current.worker.or(worker);
+                return self.end(request, at, Fate::Cancelled);
             }
             ServeEvent::RequestRouted { .. }
             | ServeEvent::RequestQueued { .. }

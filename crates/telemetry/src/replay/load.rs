@@ -88,7 +88,8 @@ impl Loads {
             }
             ServeEvent::RequestHandedOff { request, to, at, .. } => self.put(request, Place::Running(to), at),
             ServeEvent::RequestCompleted { request, at, .. }
-            | ServeEvent::RequestRejected { request, at, .. } => {
+            | ServeEvent::RequestRejected { request, at, .. }
+            | ServeEvent::RequestCancelled { request, at, .. } => {
                 self.put(request, Place::Nowhere, at);
                 self.requests.remove(request);
             }

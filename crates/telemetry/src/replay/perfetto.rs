@@ -154,6 +154,7 @@ fn arguments(out: &mut dyn Write, life: &Life) -> io::Result<()> {
     match life.fate {
         Fate::Completed => Ok(()),
         Fate::Rejected(reason) => write!(out, ",\"rejected\":\"{}\"", reason.name()),
+        Fate::Cancelled => write!(out, ",\"cancelled\":true"),
         Fate::Unfinished => write!(out, ",\"unfinished\":true"),
     }
 }

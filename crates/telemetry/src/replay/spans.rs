@@ -91,8 +91,10 @@ fn root_attributes(life: &Life) -> Vec<Attribute> {
     attributes
         .extend([("output_tokens", life.output_tokens.into()), ("preemptions", life.preemptions.into())]);
     attributes.extend(life.first_token.map(|first| ("ttft_ns", first.since(life.arrival).0.into())));
-    if life.fate == Fate::Unfinished {
-        attributes.push(("unfinished", Value::Bool(true)));
+    match life.fate {
+        Fate::Completed | Fate::Rejected(_) => {}
+        Fate::Cancelled => attributes.push(("cancelled", Value::Bool(true))),
+        Fate::Unfinished => attributes.push(("unfinished", Value::Bool(true))),
     }
     attributes
 }

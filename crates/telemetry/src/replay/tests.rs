@@ -175,6 +175,34 @@ fn a_prompt_leaves_its_prefill_worker_when_it_is_computed() {
     assert_eq!(told("b"), begun);
 }
 
+/// Broken by: a request that goes on running or waiting after the one who asked went away.
+#[test]
+fn who_is_given_up_ends_where_it_was() {
+    let (details, never) = (details("x"), RequestId(1));
+    let mut trace = ReplayTrace::new(Some(Vec::new()), Some(Vec::new()), 7, 0);
+    for event in [
+        ServeEvent::RequestArrived { request: ID, at: Nanos(5), details: &details },
+        ServeEvent::RequestArrived { request: never, at: Nanos(6), details: &details },
+        ServeEvent::RequestQueued { request: ID, worker: WORKER, at: Nanos(8) },
+        ServeEvent::RequestCancelled { request: ID, worker: Some(WORKER), at: Nanos(12) },
+        ServeEvent::RequestCancelled { request: never, worker: None, at: Nanos(13) },
+    ] {
+        trace.record(&event);
+    }
+    let finished = trace.finish(Nanos(50));
+    let spans = String::from_utf8(finished.spans.unwrap().unwrap()).unwrap();
+    assert_eq!(spans.matches(r#"{"key":"cancelled","value":{"boolValue":true}}"#).count(), 2, "{spans}");
+    assert!(!spans.contains("unfinished"), "{spans}");
+    let slices: Value = serde_json::from_slice(&finished.slices.unwrap().unwrap()).unwrap();
+    let events = slices["traceEvents"].as_array().unwrap();
+    let load =
+        |event: &Value| format!("{} {} {}", event["ts"], event["args"]["running"], event["args"]["waiting"]);
+    let counts: Vec<_> = events.iter().filter(|event| event["ph"] == "C").map(load).collect();
+    assert_eq!(counts, ["0.008 0 1", "0.012 0 0"]);
+    let drawn: Vec<_> = events.iter().filter(|event| event["ph"] == "b").collect();
+    assert_eq!((drawn.len(), &drawn[0]["args"]["cancelled"]), (2, &Value::Bool(true)));
+}
+
 /// A place that takes some bytes and then no more.
 #[derive(Clone, Default)]
 struct Disk {

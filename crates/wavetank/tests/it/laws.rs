@@ -192,7 +192,9 @@ impl Sink<ServeEvent<'_>> for Watched {
         self.records.record(event);
         match *event {
             ServeEvent::RequestArrived { at, .. } => *self.changes.entry(at).or_default() += 1,
-            ServeEvent::RequestCompleted { at, .. } | ServeEvent::RequestRejected { at, .. } => {
+            ServeEvent::RequestCompleted { at, .. }
+            | ServeEvent::RequestRejected { at, .. }
+            | ServeEvent::RequestCancelled { at, .. } => {
                 *self.changes.entry(at).or_default() -= 1;
             }
             _ => {}

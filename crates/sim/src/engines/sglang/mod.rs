@@ -219,6 +219,23 @@ impl Scheduler for Sglang {
         self.waiting.push_back(slot);
     }
 
+    fn drop_request(&mut self, request: RequestId) -> bool {
+        let is_it = |&slot: &Slot| self.sequences[slot].id == request;
+        let waits = self.waiting.iter().position(is_it);
+        let runs = self.running.iter().position(is_it);
+        let slot = match (waits, runs) {
+            (Some(position), _) => self.waiting.remove(position).expect("it was found there"),
+            (None, Some(position)) => {
+                let slot = self.running.remove(position);
+                self.running_tokens -= u64::from(self.sequences[slot].len);
+                slot
+            }
+            (None, None) => return false,
+        };
+        self.leave(slot);
+        true
+    }
+
     fn is_idle(&self) -> bool {
         let nobody_waits = self.waiting.is_empty() || self.guests.starve || self.is_gated();
         self.running.is_empty() && self.guests.come.is_empty() && nobody_waits

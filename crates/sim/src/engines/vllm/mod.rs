@@ -242,8 +242,33 @@ impl Scheduler for Vllm {
         self.waiting.push_back(slot);
     }
 
+    fn drop_request(&mut self, request: RequestId) -> bool {
+        let is_it = |&slot: &Slot| self.sequences[slot].id == request;
+        let waits = self.waiting.iter().position(is_it);
+        let runs = self.running.iter().position(is_it);
+        let slot = match (waits, runs) {
+            (Some(position), _) => {
+                self.stalled &= position > 0;
+                self.waiting.remove(position).expect("it was found there")
+            }
+            (None, Some(position)) => {
+                self.stalled = false;
+                let slot = self.running.remove(position);
+                self.running_tokens -= u64::from(self.sequences[slot].len);
+                slot
+            }
+            (None, None) => return false,
+        };
+        self.flights.iter_mut().for_each(|flight| flight.samples.retain(|&other| other != slot));
+        self.pool.release(&mut self.sequences[slot].blocks);
+        self.sequences.remove(slot);
+        true
+    }
+
     fn is_idle(&self) -> bool {
-        self.running.is_empty() && (self.next_to_admit().is_none() || self.awaits_others())
+        // A pass in flight goes on when those it was for have been dropped.
+        let nobody_runs = self.running.is_empty() && self.flights.is_empty();
+        nobody_runs && (self.next_to_admit().is_none() || self.awaits_others())
     }
 
     fn step(&mut self, ends_by: Nanos, sink: &mut ServeSink<'_>) -> Result<()> {

@@ -21,6 +21,8 @@ pub(super) struct Ranks {
     said: VecDeque<(Nanos, Vec<Load>)>,
     /// What is known of them where requests are sent, and since when.
     known: (Nanos, Vec<Load>),
+    /// What was sent since and counts there, with its rank.
+    sent: Vec<(RequestId, usize)>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -49,6 +51,7 @@ impl Ranks {
             signals: Vec::new(),
             said: VecDeque::new(),
             known: (Nanos::ZERO, vec![Load::default(); count]),
+            sent: Vec::new(),
         }
     }
 
@@ -57,18 +60,28 @@ impl Ranks {
     }
 
     /// The least loaded rank by what was told last and what was sent since.
-    fn choose(&mut self, now: Nanos) -> usize {
+    fn choose(&mut self, request: RequestId, now: Nanos) -> usize {
         let told = Nanos(now.0 / TOLD_EVERY.0 * TOLD_EVERY.0);
         if told > self.known.0 {
             self.known.0 = told;
             while self.said.front().is_some_and(|(at, _)| *at <= told) {
                 self.known.1 = self.said.pop_front().expect("there is one").1;
+                self.sent.clear();
             }
         }
         let loads = &mut self.known.1;
         let rank = (0..loads.len()).min_by_key(|&rank| loads[rank].weight()).expect("there are ranks");
         loads[rank].waiting += 1;
+        self.sent.push((request, rank));
         rank
+    }
+
+    /// A request that was dropped does not count where the next ones are sent.
+    fn take_back(&mut self, request: RequestId) {
+        if let Some(position) = self.sent.iter().position(|&(sent, _)| sent == request) {
+            let (_, rank) = self.sent.swap_remove(position);
+            self.known.1[rank].waiting -= 1;
+        }
     }
 
     /// Schedules all ranks until two passes are in flight, then lets the first one end.
@@ -135,9 +148,18 @@ impl Engine for Ranks {
         if self.is_idle() {
             self.boundary = self.boundary.max(now);
         }
-        let rank = self.choose(now);
+        let rank = self.choose(job.id, now);
         self.ranks[rank].shell.note_submitted(job.id);
         self.ranks[rank].enqueue(job);
+    }
+
+    fn cancel(&mut self, request: RequestId, now: Nanos) -> bool {
+        let was_there = self.ranks.iter_mut().any(|rank| rank.cancel(request, now));
+        if was_there {
+            self.signals.retain(|&signal| signal != Signal::Prefilled(request));
+            self.take_back(request);
+        }
+        was_there
     }
 
     fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()> {

@@ -236,6 +236,15 @@ impl Router for KvRouter {
         load.unshared_blocks -= placed.unshared_blocks;
     }
 
+    fn withdrawn(&mut self, id: RequestId, now: Nanos) {
+        let placed = self.requests.value_mut(id).expect("it has arrived and not ended");
+        if placed.worker.is_some() {
+            return self.ended(id, now);
+        }
+        self.requests.remove(id);
+        self.queue.remove(id);
+    }
+
     fn cache_changed(&mut self, worker: WorkerId, change: Change) {
         match change.kind {
             ChangeKind::Stored => self.holdings.store(worker, change.group, change.slots),

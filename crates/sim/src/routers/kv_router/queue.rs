@@ -64,6 +64,11 @@ impl Queue {
         self.entered += 1;
     }
 
+    /// Takes a request out of the middle.
+    pub(super) fn remove(&mut self, id: RequestId) {
+        self.heap.retain(|ranked| ranked.queued.id != id);
+    }
+
     pub(super) fn pop(&mut self) -> Option<Queued> {
         self.heap.pop().map(|ranked| ranked.queued)
     }

@@ -48,6 +48,27 @@ fn nobody_overtakes_a_backlog() {
     assert_eq!(two.release(Nanos(5)).map(|placement| placement.request), Some(RequestId(2)));
 }
 
+/// Broken by: a withdrawn request that is let go later, or that keeps others waiting.
+#[test]
+fn who_is_withdrawn_leaves_the_queue() {
+    let engine = EngineConfig { max_num_batched_tokens: Some(64), ..EngineConfig::default() };
+    let config = KvConfig { router_queue_threshold: Some(0.5), ..KvConfig::default() };
+    let mut two = router(2, &config, &engine);
+    let arrived: Vec<_> =
+        (0..5).map(|id| two.arrive(RequestId(id), &request(id.into(), 64), Nanos::ZERO).is_some()).collect();
+    assert_eq!(arrived, [true, true, false, false, false]);
+    two.withdrawn(RequestId(3), Nanos(1));
+    assert_eq!(two.release(Nanos(1)), None, "all are as busy as before");
+    two.withdrawn(RequestId(0), Nanos(2));
+    assert_eq!(two.release(Nanos(2)).map(|placement| placement.request), Some(RequestId(2)));
+    two.ended(RequestId(1), Nanos(3));
+    assert_eq!(two.release(Nanos(3)).map(|placement| placement.request), Some(RequestId(4)));
+    two.withdrawn(RequestId(4), Nanos(4));
+    two.withdrawn(RequestId(2), Nanos(4));
+    assert_eq!(two.requests.drain().count(), 0);
+    assert!(two.arrive(RequestId(5), &request(5, 64), Nanos(5)).is_some(), "nobody waits any more");
+}
+
 #[test]
 fn k9_a_stored_block_counts_and_a_removed_one_does_not() {
     let mut router = router(2, &KvConfig::default(), &EngineConfig::default());
@@ -77,7 +98,8 @@ fn everything_is_given_back() {
         for id in 0..30 {
             router.arrive(RequestId(id), &request(u64::from(id % 4), 200), Nanos::ZERO);
         }
-        (0..30).for_each(|id| router.ended(RequestId(id), Nanos(9)));
+        (0..20).for_each(|id| router.ended(RequestId(id), Nanos(9)));
+        (20..30).for_each(|id| router.withdrawn(RequestId(id), Nanos(9)));
         for worker in 0..3 {
             let load = &router.loads[worker as usize];
             assert_eq!((load.requests, load.unshared_blocks, load.prefills.tokens(Nanos(9))), (0, 0, 0));
