@@ -35,7 +35,8 @@ const ENVIRONMENTS: &[Environment] = &[
         program: "moto_server",
         told_by: "WAVETANK_MOTO_SERVER",
     },
-    // Clients and receivers of the cache server: Redis' own, OTLP, and a reader of metrics.
+    // Clients and receivers of the cache server: Redis' own, OTLP, and a reader of metrics; what subscribers
+    // to the KV events of live workers use.
     Environment {
         name: "clients",
         packages: &[
@@ -44,6 +45,8 @@ const ENVIRONMENTS: &[Environment] = &[
             "grpcio==1.85.1",
             "prometheus-client==0.26.0",
             "trustme==1.2.1",
+            "pyzmq==27.3.0",
+            "msgspec==0.22.0",
         ],
         program: "python",
         told_by: "WAVETANK_PYTHON",

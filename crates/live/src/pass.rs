@@ -70,6 +70,7 @@ impl Sink<ServeEvent<'_>> for Facts {
             ServeEvent::RequestRejected { request, reason, .. } => Fact::Rejected { request, reason },
             ServeEvent::RequestArrived { .. }
             | ServeEvent::RequestRouted { .. }
+            | ServeEvent::RequestCancelled { .. }
             | ServeEvent::RequestHandedOff { .. } => unreachable!("an engine does not route"),
         });
     }
