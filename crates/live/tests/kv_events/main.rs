@@ -8,6 +8,9 @@ mod python;
 mod subscriber;
 mod traffic;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use subscriber::Subscriber;
 use traffic::{Mock, Setting};
 use wavetank_live::kv_events::Encoding;
@@ -22,9 +25,12 @@ fn follow(setting: Setting) {
         }
         // One that takes nothing is nobody's business.
         let _stuck = Subscriber::connect(&mock.endpoints.events[0], &mock.endpoints.replay[0]).await;
-        let following = subscribers.into_iter().map(|subscriber| tokio::spawn(subscriber.follow()));
-        let following: Vec<_> = following.collect();
-        let ended = tokio::task::spawn_blocking(move || mock.serve_all());
+        let heard: Arc<AtomicUsize> = Arc::default();
+        let follow = |subscriber: Subscriber| tokio::spawn(subscriber.follow(Arc::clone(&heard)));
+        let following: Vec<_> = subscribers.into_iter().map(follow).collect();
+        let workers = following.len();
+        let all_follow = move || heard.load(Ordering::Relaxed) == workers;
+        let ended = tokio::task::spawn_blocking(move || mock.serve_while(all_follow));
         let view = ended.await.unwrap();
         let mut all = Vec::new();
         for (worker, task) in following.into_iter().enumerate() {

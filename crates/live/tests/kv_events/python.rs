@@ -35,16 +35,13 @@ fn follow(setting: &Setting, shape: &str) {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let (told, heard) = mpsc::channel();
     let reading = thread::spawn(move || lines.for_each(|line| told.send(line).unwrap()));
-    // It takes a moment to be connected; what it missed until then it asks for.
-    let first = loop {
-        mock.serve();
-        match heard.try_recv() {
-            Ok(line) => break line,
-            Err(problem) => assert_eq!(problem, TryRecvError::Empty, "it died"),
+    let view = mock.serve_while(|| match heard.try_recv() {
+        Ok(line) => line == "following",
+        Err(problem) => {
+            assert_eq!(problem, TryRecvError::Empty, "it died");
+            false
         }
-    };
-    assert_eq!(first, "following");
-    let view = mock.serve_all();
+    });
     reading.join().unwrap();
     let mut held: [BTreeSet<u64>; 2] = Default::default();
     for line in heard {

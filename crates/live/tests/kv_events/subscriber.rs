@@ -1,6 +1,8 @@
 //! A router's side: it follows one worker's events, asks for those it missed, and knows what is cached.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zeromq::{DealerSocket, Socket, SocketRecv, SocketSend, SubSocket, ZmqMessage};
 
@@ -32,10 +34,11 @@ impl Subscriber {
         Self { events: live, replay: missed, next: 0, seen: Seen::default(), is_over: false }
     }
 
-    /// Follows until all blocks are cleared.
-    pub(crate) async fn follow(mut self) -> Seen {
+    /// Follows until all blocks are cleared; says so when it has heard of any.
+    pub(crate) async fn follow(mut self, heard: Arc<AtomicUsize>) -> Seen {
         while !self.is_over {
             let message = self.events.recv().await.unwrap().into_vec();
+            heard.fetch_add(usize::from(self.next == 0), Ordering::Relaxed);
             let [topic, sequence, payload] = <[_; 3]>::try_from(message).unwrap();
             assert_eq!(topic, "kv-events");
             let sequence = u64::from_be_bytes(sequence[..].try_into().unwrap());

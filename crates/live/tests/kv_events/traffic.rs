@@ -9,7 +9,7 @@ use wavetank_live::kv_events::{
 };
 use wavetank_live::mock::{Answer, Ask, Control, Desk, End, Finish, Follow};
 use wavetank_model::{BlockKey, Priority, Prompt, RequestId, ServeEvent, Sink, WorkerId, mix};
-use wavetank_sim::routers::{KvConfig, Needs};
+use wavetank_sim::routers::KvConfig;
 use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Plan};
 
 const BLOCK: u32 = 8;
@@ -80,10 +80,6 @@ impl View {
 struct Watch(Arc<Mutex<View>>);
 
 impl Follow for Watch {
-    fn needs(&self) -> Needs {
-        Needs::Caches
-    }
-
     fn asked(&mut self, _request: RequestId, ask: &Ask) {
         let view = &mut *self.0.lock().unwrap();
         let all = ask.tokens.len() as u32;
@@ -139,13 +135,22 @@ impl Mock {
         Self { control, desk, view, counts, endpoints }
     }
 
-    /// Serves conversations, four at a time, and ends; what the engines have then.
-    pub(crate) fn serve_all(self) -> View {
-        self.serve();
+    /// Serves conversations until someone follows, who may have missed the first ones, then more of them; what
+    /// the engines have at the end.
+    pub(crate) fn serve_while(self, mut is_followed: impl FnMut() -> bool) -> View {
+        for round in 0.. {
+            let was_followed = is_followed();
+            self.serve();
+            assert!(self.counts.published() > 0 && round < 300, "nobody is told anything");
+            if was_followed {
+                break;
+            }
+        }
         self.end()
     }
 
-    pub(crate) fn serve(&self) {
+    /// Serves conversations, four at a time.
+    fn serve(&self) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let talks = (0..4).map(|user| tokio::spawn(talk(self.desk.clone(), user)));
@@ -155,7 +160,7 @@ impl Mock {
         });
     }
 
-    pub(crate) fn end(self) -> View {
+    fn end(self) -> View {
         self.control.end().unwrap();
         assert_eq!((self.counts.dropped(), self.counts.unknown_blocks()), (0, 0));
         assert!(self.counts.published() > 0);
