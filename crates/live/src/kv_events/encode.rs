@@ -6,9 +6,11 @@
 //! last one without a default.
 
 use rmp::encode;
+use serde::Serialize;
 
 /// What an event is written as.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Encoding {
     /// A map of names, as vLLM publishes it now.
     #[default]

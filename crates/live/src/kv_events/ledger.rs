@@ -6,6 +6,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use wavetank_cache::{Change, ChangeKind};
 use wavetank_model::{BlockKey, InFlight, RequestId, WorkerId, mix};
@@ -19,6 +20,26 @@ pub fn block_hash(key: BlockKey) -> u64 {
     mix(key.group, u64::from(key.slot))
 }
 
+/// Values by the hash of a block, which needs no more mixing.
+type ByHash<T> = HashMap<u64, T, BuildHasherDefault<Mixed>>;
+
+#[derive(Debug, Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("hashes are numbers")
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Passes after the end of a request in which what it computed may still be told.
 const LINGERING: u64 = 4;
 
@@ -27,7 +48,7 @@ const LINGERING: u64 = 4;
 pub(super) struct Ledger {
     block_size: u32,
     /// Blocks of requests in flight, by hash.
-    blocks: HashMap<u64, Block>,
+    blocks: ByHash<Block>,
     /// The hashes of each request's blocks.
     asked: InFlight<Vec<u64>>,
     workers: Vec<Worker>,
@@ -47,7 +68,7 @@ struct Block {
 #[derive(Debug, Default)]
 struct Worker {
     /// What it has, by hash: in how many caches, if it has several.
-    held: HashMap<u64, u32>,
+    held: ByHash<u32>,
     passes: u64,
     /// Blocks of requests that have ended, and the pass after which they are forgotten.
     lingering: VecDeque<(u64, Vec<u64>)>,
@@ -56,7 +77,7 @@ struct Worker {
 impl Ledger {
     pub(super) fn new(workers: u32, block_size: u32) -> Self {
         let workers = (0..workers).map(|_| Worker::default()).collect();
-        Self { block_size, blocks: HashMap::new(), asked: InFlight::default(), workers, unknown: 0 }
+        Self { block_size, blocks: ByHash::default(), asked: InFlight::default(), workers, unknown: 0 }
     }
 
     pub(super) fn block_size(&self) -> u32 {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
 use wavetank_model::{Error, Result};
 
 use super::Encoding;
@@ -22,7 +23,7 @@ pub struct KvEventsArgs {
 }
 
 /// Where and how events are published.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KvEventsPlan {
     /// Where the first worker publishes; each other one on the next port.
     pub endpoint: Endpoint,
@@ -115,6 +116,12 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tcp://{}:{}", self.host, self.port)
+    }
+}
+
+impl Serialize for Endpoint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -135,8 +135,8 @@ impl Mock {
         Self { control, desk, view, counts, endpoints }
     }
 
-    /// Serves conversations until someone follows, who may have missed the first ones, then more of them; what
-    /// the engines have at the end.
+    /// Serves conversations until someone follows, who may have missed the first ones, then more of them;
+    /// what the engines have at the end.
     pub(crate) fn serve_while(self, mut is_followed: impl FnMut() -> bool) -> View {
         for round in 0.. {
             let was_followed = is_followed();
