@@ -34,6 +34,8 @@ enum Verb {
     Compare(cmd::compare::Flags),
     /// Draw reports: one page that opens without a network, plots, and the points behind them.
     Report(cmd::report::Flags),
+    /// Play a model server: live simulated engines behind an OpenAI-compatible HTTP endpoint.
+    Mock(Box<cmd::mock::Flags>),
     /// Serve KV entries to Redis clients and over HTTP, from memory and what is behind it.
     Serve(Box<cmd::serve::Flags>),
     /// Replay many plans at once: a grid, a list or a search, with the best of them shown.
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Verb::Bench(flags) => cmd::bench::run(*flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
         Verb::Report(flags) => cmd::report::run(&flags),
+        Verb::Mock(flags) => cmd::mock::run(*flags),
         Verb::Serve(flags) => cmd::serve::run(*flags),
         Verb::Sweep(flags) => cmd::sweep::run(flags),
         Verb::Trace(flags) => cmd::trace::run(flags),

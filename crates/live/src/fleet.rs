@@ -107,6 +107,36 @@ impl Fleet {
         }
     }
 
+    /// Nobody waits for a request any more, which was routed to `worker` or waits in the router. One on a
+    /// worker is given up when that says so: it may end before.
+    pub(crate) fn withdraw(
+        &mut self,
+        request: RequestId,
+        worker: Option<WorkerId>,
+        sink: &mut ServeSink<'_>,
+    ) {
+        match worker {
+            Some(worker) => self.workers[worker.index()].give(Order::Drop(request)),
+            None => {
+                self.queued.remove(&request);
+                self.withdrawn(request, None, sink);
+            }
+        }
+    }
+
+    /// A request was given up.
+    pub(crate) fn withdrawn(
+        &mut self,
+        request: RequestId,
+        worker: Option<WorkerId>,
+        sink: &mut ServeSink<'_>,
+    ) {
+        let at = self.clock.now();
+        self.router.withdrawn(request, at);
+        sink.record(&ServeEvent::RequestCancelled { request, worker, at });
+        self.release_queued(sink);
+    }
+
     fn dispatch(
         &mut self,
         job: Job,

@@ -87,6 +87,7 @@ impl Replay<'_> {
             }
             match self.reports.recv_timeout(self.fleet.clock.pause_until(next)) {
                 Ok(Report::Passed(pass)) => self.hear(&pass, sink),
+                Ok(Report::Dropped(_)) => unreachable!("a replay gives nothing up"),
                 Ok(Report::Failed(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout) => self.fleet.check()?,
                 Err(RecvTimeoutError::Disconnected) => unreachable!("the run keeps a way to report"),

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvError, Sender};
 use std::thread::{self, JoinHandle};
 
-use wavetank_model::{Error, ErrorKind, Nanos, Result, WorkerId};
+use wavetank_model::{Error, ErrorKind, Nanos, RequestId, Result, WorkerId};
 use wavetank_sim::engines::{self, Engine, Horizon, Job, Seat, Work};
 use wavetank_sim::{EngineConfig, Provenance};
 
@@ -22,6 +22,8 @@ pub(crate) enum Order {
     Begin(Clock),
     /// A request is here.
     Take(Job),
+    /// Nobody waits for a request any more.
+    Drop(RequestId),
 }
 
 /// What a worker tells.
@@ -29,6 +31,8 @@ pub(crate) enum Order {
 pub(crate) enum Report {
     /// A pass is over.
     Passed(Pass),
+    /// A request was given up before its end.
+    Dropped(RequestId),
     /// It cannot go on.
     Failed(Error),
 }
@@ -105,7 +109,7 @@ struct Worker<'d> {
 impl Worker<'_> {
     fn run(&mut self, tell: &mut impl FnMut(Report)) -> Result<()> {
         let mut rest = Rest::Needed;
-        while self.take_orders(rest).is_ok() {
+        while self.take_orders(rest, tell).is_ok() {
             let start = self.clock.now();
             let modelled = self.engine.boundary();
             let mut facts = Facts::default();
@@ -129,21 +133,27 @@ impl Worker<'_> {
 
     /// Takes what was ordered since the last pass; a worker that rests waits for an order. An error says that
     /// none will come.
-    fn take_orders(&mut self, rest: Rest) -> Result<(), RecvError> {
+    fn take_orders(&mut self, rest: Rest, tell: &mut impl FnMut(Report)) -> Result<(), RecvError> {
         if rest == Rest::Needed {
             let order = self.desk.orders.recv()?;
-            self.obey(order);
+            self.obey(order, tell);
         }
         while let Ok(order) = self.desk.orders.try_recv() {
-            self.obey(order);
+            self.obey(order, tell);
         }
         Ok(())
     }
 
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: Order, tell: &mut impl FnMut(Report)) {
         match order {
             Order::Begin(_) => unreachable!("a run begins once"),
             Order::Take(job) => self.engine.submit(job, self.clock.now()),
+            Order::Drop(request) => {
+                // One that has ended was told with its last pass.
+                if self.engine.cancel(request, self.clock.now()) {
+                    tell(Report::Dropped(request));
+                }
+            }
         }
     }
 }

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use wavetank_calls::{LoadPolicy, StorePolicy};
-
-use crate::secret::Secret;
+use wavetank_http::Secret;
 
 macro_rules! args {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty,)+) => {

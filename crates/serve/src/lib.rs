@@ -12,14 +12,13 @@ mod plan;
 mod recording;
 pub mod resp;
 mod run;
-mod secret;
 mod size;
 mod tier;
 
 pub use args::{Adapter, Args, MetricNames};
 pub use cache::Cache;
 pub use counters::{Counter, Counters};
-pub use plan::{Leases, Limits, Login, Plan, Recording, Tracing};
+pub use plan::{Leases, Limits, Plan, Recording, Tracing};
 pub use recording::Tape;
 pub use run::{Addresses, Listener, Recorded, Report, run};
-pub use secret::Secret;
+pub use wavetank_http::{Login, Secret};

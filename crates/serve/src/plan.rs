@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan as StoragePlan, QuotaPlan};
+use wavetank_http::{Login, Secret};
 use wavetank_model::{Error, Nanos, Result};
 use wavetank_telemetry::{Tell, TraceArgs, TracePlan};
 
 use crate::args::{Args, MetricNames};
 use crate::http::duration;
 use crate::resp::Settings;
-use crate::secret::Secret;
 use crate::{size, tier};
 
 /// All that a server depends on.
@@ -53,15 +53,6 @@ pub struct Plan {
     pub recording: Option<Recording>,
     /// How long clients have to finish when the server ends.
     pub drain: Nanos,
-}
-
-/// Who may connect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Login {
-    /// As whom; whoever knows the password when absent.
-    pub user: Option<String>,
-    /// With what.
-    pub password: Secret,
 }
 
 /// What clients hold that have only looked.

@@ -13,6 +13,7 @@ mod engine_args;
 mod json_arg;
 mod keys;
 pub mod live_note;
+mod mock;
 mod named_args;
 mod pages;
 mod parallel;
@@ -38,6 +39,7 @@ pub use bench::{
     Submission, Teller, Tokenizer, TrialCount, TrialsPlan, bench, bench_models, check_fio_job, check_package,
     choice, memory_table, merge, package_name, play_log, run_parameters, suite,
 };
+pub use mock::{MockArgs, MockPlanned, mock_plan};
 pub use pages::{Pictures, PlotFormat, check_kind, read_runs};
 pub use parallel::{in_parallel, processors};
 pub use plan::{Plan, ReplayMode, WorkloadPlan};
@@ -57,6 +59,7 @@ pub use wavetank_bench::{Load as BenchLoad, PlayPace, Pulse, ScaleMode, Watch as
 pub use wavetank_cache::mrc::Rule as CacheRule;
 pub use wavetank_cache::{Promotion, WritePolicy};
 pub use wavetank_calls::{Expect, LoadPolicy, Mode as CallMode, StorePolicy};
+pub use wavetank_live::mock::{Company as MockCompany, MockPlan, MockReport, Secret, run as mock};
 pub use wavetank_model::{Error, ErrorKind, Result};
 pub use wavetank_report::page::{Page, Run, page};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};

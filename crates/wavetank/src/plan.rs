@@ -1,6 +1,6 @@
 //! From what the user typed to a plan: every rule about flags and values is here and nowhere else.
 
-mod check;
+pub(crate) mod check;
 mod trace;
 
 use std::path::Path;
@@ -101,23 +101,8 @@ impl Plan {
     pub fn of(args: &ReplayArgs) -> Result<Self> {
         refuse_foreign(args)?;
         let mut warnings = Vec::new();
-        let pools = pools::of(args, &mut warnings)?;
+        let simulation = simulation(args, &mut warnings)?;
         let workload = workload(args, &mut warnings)?;
-        let router_mode = args.router_mode.clone().unwrap_or_else(|| "round_robin".to_owned());
-        let router_config = router_config(args, &router_mode, &pools, &mut warnings)?;
-        let load = load(args, &mut warnings)?;
-        let seconds =
-            args.max_sim_time_seconds.map(|s| not_negative("--max-sim-time-seconds", s)).transpose()?;
-        let simulation = wavetank_sim::Plan {
-            engine: pools.engine,
-            num_workers: pools.num_workers,
-            decode: pools.decode,
-            router_mode,
-            router_config,
-            load,
-            max_sim_time: seconds.map(Nanos::from_seconds),
-            seed: args.seed.unwrap_or(SEED),
-        };
         let plan = Self {
             wavetank_version: env!("CARGO_PKG_VERSION").to_owned(),
             workload,
@@ -183,6 +168,25 @@ impl Plan {
         };
         paths.iter().filter(|path| *path != STDIN).map(Path::new)
     }
+}
+
+/// The workers, their router and the load that it carries, as the flags say.
+pub(crate) fn simulation(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<wavetank_sim::Plan> {
+    let pools = pools::of(args, warnings)?;
+    let router_mode = args.router_mode.clone().unwrap_or_else(|| "round_robin".to_owned());
+    let router_config = router_config(args, &router_mode, &pools, warnings)?;
+    let load = load(args, warnings)?;
+    let seconds = args.max_sim_time_seconds.map(|s| not_negative("--max-sim-time-seconds", s)).transpose()?;
+    Ok(wavetank_sim::Plan {
+        engine: pools.engine,
+        num_workers: pools.num_workers,
+        decode: pools.decode,
+        router_mode,
+        router_config,
+        load,
+        max_sim_time: seconds.map(Nanos::from_seconds),
+        seed: args.seed.unwrap_or(SEED),
+    })
 }
 
 /// Flags of the reference that wavetank does not take.

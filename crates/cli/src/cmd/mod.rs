@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod list;
+pub(crate) mod mock;
 mod picture_flags;
 pub(crate) mod profile;
 mod recording_flags;

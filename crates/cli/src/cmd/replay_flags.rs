@@ -183,7 +183,7 @@ impl From<Unit> for ConcurrencyUnit {
 /// The router's prefill load model.
 #[derive(Args)]
 #[command(next_help_heading = "Prefill load model of the router")]
-struct AicFlags {
+pub(super) struct AicFlags {
     /// Engine whose kernels were measured: vllm.
     #[arg(long, value_name = "VALUE")]
     aic_backend: Option<String>,
@@ -233,7 +233,7 @@ struct AicFlags {
 
 impl AicFlags {
     /// The flags that were typed.
-    fn typed(self) -> Vec<(&'static str, String)> {
+    pub(super) fn typed(self) -> Vec<(&'static str, String)> {
         let all = [
             ("--aic-backend", self.aic_backend),
             ("--aic-system", self.aic_system),

@@ -61,6 +61,11 @@ impl Answer {
     pub async fn more(&mut self) -> More {
         poll_fn(|context| self.poll_more(context)).await
     }
+
+    /// Tokens of the prompt that were in a cache when a worker began with it.
+    pub fn reused_tokens(&self) -> u32 {
+        self.progress.state().reused_tokens.unwrap_or(0)
+    }
 }
 
 impl Drop for Answer {
@@ -79,12 +84,18 @@ pub(super) struct Progress(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     tokens: u32,
+    /// As it was first admitted.
+    reused_tokens: Option<u32>,
     end: Option<End>,
     /// Who waits.
     waker: Option<Waker>,
 }
 
 impl Progress {
+    pub(super) fn admitted(&self, reused_tokens: u32) {
+        self.state().reused_tokens.get_or_insert(reused_tokens);
+    }
+
     pub(super) fn emitted(&self, tokens: u32) {
         self.change(|state| state.tokens += tokens);
     }

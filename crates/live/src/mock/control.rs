@@ -117,7 +117,7 @@ impl Control {
             let fleet = started.map_err(|error| drop(ready.send(error)));
             drop(ready);
             let Ok(fleet) = fleet else { return Ok(()) };
-            Counter { fleet, inbox, ears: Ears { answers: InFlight::default(), followers } }.run()
+            Counter { fleet, inbox, ears: Ears { open: InFlight::default(), followers } }.run()
         };
         let thread = thread::Builder::new().name("control".to_owned()).spawn(serve);
         let thread = thread.map_err(|error| Error::new(ErrorKind::Io, format!("cannot start: {error}")))?;
@@ -151,8 +151,8 @@ struct Counter {
 impl Counter {
     fn run(mut self) -> Result<()> {
         let served = self.serve();
-        for (_, progress) in self.ears.answers.drain() {
-            progress.ended(End::Stopped);
+        for (_, open) in self.ears.open.drain() {
+            open.progress.ended(End::Stopped);
         }
         let ended = self.fleet.end();
         self.ears.followers.iter_mut().for_each(|follower| follower.ended());
@@ -166,6 +166,10 @@ impl Counter {
                 Ok(Word::Report(Report::Passed(pass))) => {
                     self.ears.cache_changed(pass.worker, &pass.changes);
                     self.fleet.heard(&pass, &mut self.ears);
+                }
+                Ok(Word::Report(Report::Dropped(request))) => {
+                    let worker = self.ears.open.value_mut(request).and_then(|open| open.worker);
+                    self.fleet.withdrawn(request, worker, &mut self.ears);
                 }
                 Ok(Word::Report(Report::Failed(error))) => return Err(error),
                 Ok(Word::Gone(request)) => self.gone(request),
@@ -186,7 +190,7 @@ impl Counter {
             think: None,
             labels: None,
         };
-        self.ears.answers.insert(id, progress);
+        self.ears.open.insert(id, Open { progress, worker: None });
         self.ears.followers.iter_mut().for_each(|follower| follower.asked(id, ask));
         let at = self.fleet.clock.now();
         self.ears.record(&ServeEvent::RequestArrived { request: id, at, details: &request });
@@ -195,17 +199,30 @@ impl Counter {
 
     /// Someone does not want the rest of an answer. It may have ended meanwhile.
     fn gone(&mut self, request: RequestId) {
-        self.ears.answers.remove(request);
+        if let Some(worker) = self.ears.open.value_mut(request).map(|open| open.worker) {
+            self.fleet.withdraw(request, worker, &mut self.ears);
+        }
     }
 }
 
 /// Hands out what happens: tokens to those who wait for them, everything to followers.
 struct Ears {
-    answers: InFlight<Arc<Progress>>,
+    open: InFlight<Open>,
     followers: Vec<Box<dyn Follow>>,
 }
 
+/// A request that has not ended.
+struct Open {
+    progress: Arc<Progress>,
+    /// Where it is; `None` while the router keeps it.
+    worker: Option<WorkerId>,
+}
+
 impl Ears {
+    fn ended(&mut self, request: RequestId, end: End) {
+        self.open.remove(request).expect("a request ends once").progress.ended(end);
+    }
+
     fn cache_changed(&mut self, worker: WorkerId, changes: &[Change]) {
         if !changes.is_empty() {
             self.followers.iter_mut().for_each(|follower| follower.cache_changed(worker, changes));
@@ -217,20 +234,23 @@ impl Sink<ServeEvent<'_>> for Ears {
     fn record(&mut self, event: &ServeEvent<'_>) {
         self.followers.iter_mut().for_each(|follower| follower.record(event));
         match *event {
+            ServeEvent::RequestRouted { request, worker, .. } => {
+                self.open.value_mut(request).expect("it was asked").worker = Some(worker);
+            }
+            ServeEvent::RequestAdmitted { request, reused_tokens, .. } => {
+                let open = self.open.value_mut(request).expect("it has not ended");
+                open.progress.admitted(reused_tokens);
+            }
             ServeEvent::TokensEmitted { steps, requests, .. } => {
                 for &request in requests {
-                    if let Some(progress) = self.answers.value_mut(request) {
-                        progress.emitted(steps.len() as u32);
-                    }
+                    let open = self.open.value_mut(request).expect("it has not ended");
+                    open.progress.emitted(steps.len() as u32);
                 }
             }
-            ServeEvent::RequestCompleted { request, .. } => {
-                self.answers.remove(request).iter().for_each(|progress| progress.ended(End::Completed));
-            }
-            ServeEvent::RequestRejected { request, reason, .. } => {
-                let rejected = self.answers.remove(request);
-                rejected.iter().for_each(|progress| progress.ended(End::Rejected(reason)));
-            }
+            ServeEvent::RequestCompleted { request, .. } => self.ended(request, End::Completed),
+            ServeEvent::RequestRejected { request, reason, .. } => self.ended(request, End::Rejected(reason)),
+            // Nobody looks at it.
+            ServeEvent::RequestCancelled { request, .. } => self.ended(request, End::Stopped),
             _ => {}
         }
     }
@@ -239,6 +259,7 @@ impl Sink<ServeEvent<'_>> for Ears {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+    use std::sync::Mutex;
     use std::task::{Context, Poll, Wake, Waker};
 
     use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load};
@@ -313,6 +334,55 @@ mod tests {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         control.end().unwrap();
+    }
+
+    /// What happened to requests, in order.
+    #[derive(Clone, Default)]
+    struct Fates(Arc<Mutex<Vec<(&'static str, u32)>>>);
+
+    impl Sink<ServeEvent<'_>> for Fates {
+        fn record(&mut self, event: &ServeEvent<'_>) {
+            let mut fates = self.0.lock().unwrap();
+            match *event {
+                ServeEvent::TokensEmitted { requests, .. } => {
+                    fates.extend(requests.iter().map(|request| ("token", request.0)));
+                }
+                ServeEvent::RequestCompleted { request, .. } => fates.push(("completed", request.0)),
+                ServeEvent::RequestCancelled { request, worker, .. } => {
+                    let fate = if worker.is_some() { "cancelled" } else { "never routed" };
+                    fates.push((fate, request.0));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    impl Follow for Fates {}
+
+    /// Broken by: a request that goes on when nobody wants it, is told of after it was given up, or keeps
+    /// those behind it waiting.
+    #[test]
+    fn an_answer_that_is_dropped_is_given_up() {
+        let mut plan = plan(2);
+        plan.engine.speedup_ratio = 1.0;
+        plan.engine.max_num_batched_tokens = Some(64);
+        plan.router_config.router_queue_threshold = Some(0.5);
+        let fates = Fates::default();
+        let (control, desk) = Control::start(&plan, vec![Box::new(fates.clone())]).unwrap();
+        let mut answers: Vec<Answer> = (0..6).map(|seed| desk.ask(ask(seed, 640, 100_000))).collect();
+        let mut last = desk.ask(ask(99, 640, 2));
+        answers.remove(0);
+        drop(answers);
+        assert_eq!(whole(&mut last), (2, End::Completed));
+        control.end().unwrap();
+        let fates = fates.0.lock().unwrap();
+        for request in 0..6 {
+            let of_request: Vec<_> = fates.iter().filter(|(_, other)| *other == request).collect();
+            let (end, before) = of_request.split_last().unwrap();
+            assert!(["cancelled", "never routed"].contains(&end.0), "{fates:?}");
+            assert!(before.iter().all(|(fate, _)| *fate == "token"), "{fates:?}");
+        }
+        assert!(fates.iter().any(|(fate, _)| *fate == "never routed"), "{fates:?}");
     }
 
     /// Broken by: an answer that nobody ends when the workers are.

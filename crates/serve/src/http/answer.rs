@@ -11,9 +11,8 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use serde_json::json;
+use wavetank_http::Fault;
 use wavetank_model::Error;
-
-use super::activity::Open;
 
 /// A body of pieces that are where they are; nothing is copied into it.
 #[derive(Default)]
@@ -22,8 +21,6 @@ pub(crate) struct Pieces {
     left: u64,
     /// Told when it was sent, or never will be: how many bytes were not.
     ended: Option<Box<dyn FnOnce(u64) + Send>>,
-    /// The request it answers, which is over with it.
-    pub(super) open: Option<Open>,
 }
 
 impl Pieces {
@@ -156,5 +153,18 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Self::bad(error.to_string(), "docs/serve.md has every field")
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Slow => Self::of(StatusCode::REQUEST_TIMEOUT, "the body does not come", "send it faster"),
+            Fault::Broken(error) => Self::bad(format!("the body broke off: {error}"), "send it again"),
+            Fault::Long(most) => {
+                let error = format!("the body is longer than {most} bytes");
+                Self::of(StatusCode::PAYLOAD_TOO_LARGE, error, "objects go to /v1/store")
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use hyper::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::block_in_place;
 use tokio::time::timeout;
+use wavetank_http::Tally;
 use wavetank_model::Nanos;
 
 use super::answer::Refusal;
@@ -30,6 +31,7 @@ pub(crate) struct Desk {
     pub(crate) plan: Plan,
     pub(crate) phase: CurrentPhase,
     pub(crate) counts: HttpCounts,
+    pub(super) tally: Arc<Tally>,
     pub(super) health: Health,
     pub(crate) parts: super::status::Parts,
     pub(crate) started: Instant,
@@ -53,7 +55,7 @@ macro_rules! counts {
 
         impl HttpCounts {
             /// Every count by name, with what it counts.
-            pub(super) fn rows(&self) -> Vec<(&'static str, &'static str, u64)> {
+            fn rows(&self) -> Vec<(&'static str, &'static str, u64)> {
                 vec![$((stringify!($name), concat!($($doc),+), self.$name.total()),)+]
             }
         }
@@ -61,12 +63,6 @@ macro_rules! counts {
 }
 
 counts! {
-    /// HTTP connections taken.
-    http_connections_opened,
-    /// HTTP connections that ended.
-    http_connections_closed,
-    /// HTTP connections turned away because there were too many.
-    http_connections_refused,
     /// HTTP requests answered.
     http_requests,
     /// HTTP requests answered with an error.
@@ -110,6 +106,7 @@ impl Desk {
             plan,
             phase: CurrentPhase::default(),
             counts: HttpCounts::default(),
+            tally: Arc::default(),
             health: Health::default(),
             parts: super::status::Parts::default(),
             started: Instant::now(),
@@ -117,6 +114,22 @@ impl Desk {
             transfers: AtomicU64::new(0),
             lookups: AtomicU64::new(0),
         }
+    }
+
+    /// Every count of the door by name, with what it counts.
+    pub(super) fn rows(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let tally = &self.tally;
+        let mut rows = vec![
+            ("http_connections_opened", "HTTP connections taken.", tally.opened()),
+            ("http_connections_closed", "HTTP connections that ended.", tally.closed()),
+            (
+                "http_connections_refused",
+                "HTTP connections turned away because there were too many.",
+                tally.refused(),
+            ),
+        ];
+        rows.extend(self.counts.rows());
+        rows
     }
 
     /// A number that no other lookup of this process has.

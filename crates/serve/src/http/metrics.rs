@@ -18,7 +18,7 @@ pub(super) fn metrics(desk: &Desk) -> String {
 
 fn rows(desk: &Desk) -> Vec<Row> {
     let status = desk.cache.storage.status();
-    let counted = desk.cache.counters.rows().into_iter().chain(desk.counts.rows());
+    let counted = desk.cache.counters.rows().into_iter().chain(desk.rows());
     let mut rows: Vec<Row> =
         counted.map(|(name, help, count)| Row::counter(name, help.trim(), count)).collect();
     let (sessions, expired) = desk.sessions.counts();

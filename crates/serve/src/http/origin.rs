@@ -1,65 +1,25 @@
-//! Whom a request was meant for. A web page can make a browser send requests to a server on the same machine:
-//! those of another site's pages are refused, and those to a name that somebody else gave this address.
-
-use std::net::IpAddr;
+//! Whom a request was meant for, as clients are told.
 
 use hyper::StatusCode;
-use hyper::header::{HOST, ORIGIN};
 use hyper::http::request::Parts;
+use wavetank_http::{Foreign, check_origin};
 
 use super::answer::Refusal;
 use crate::plan::Plan;
 
 /// Refuses what a page of another site sent, and what was meant for another host where there is no password.
 pub(super) fn check(plan: &Plan, request: &Parts) -> Result<(), Refusal> {
-    let named = request.headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
-    let host = request.uri.authority().map(|authority| authority.as_str()).or(named);
-    if let Some(origin) = request.headers.get(ORIGIN) {
-        let site = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, site)| site);
-        if !site.zip(host).is_some_and(|(site, host)| site.eq_ignore_ascii_case(host)) {
-            let error = "a page of another site asks";
-            return Err(Refusal::of(StatusCode::FORBIDDEN, error, "Origin has to name the host of Host"));
-        }
-    }
-    match host {
-        Some(host) if plan.login.is_none() && !is_here(host, plan.http.ip()) => {
-            let error = format!("the request is for another host, {}", host.escape_debug());
-            let hint = "without a password it is localhost or the address that is served";
-            Err(Refusal::of(StatusCode::FORBIDDEN, error, hint))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether `host`, with or without a port, is this machine by a name that nobody else can give.
-fn is_here(host: &str, bound: IpAddr) -> bool {
-    let is_port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit());
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if is_port(port) && !name.is_empty() => name,
-        _ => host,
-    };
-    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    match name.parse::<IpAddr>() {
-        Ok(address) => address.is_loopback() || address == bound,
-        Err(_) => name.eq_ignore_ascii_case("localhost"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Broken by: a name that only begins or ends as this machine's, or a port taken for a part of it.
-    #[test]
-    fn only_this_machine_is_here() {
-        let bound: IpAddr = "192.0.2.7".parse().unwrap();
-        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:7380", "127.9.9.9", "[::1]:7380", "192.0.2.7:1"]
-        {
-            assert!(is_here(host, bound), "{host}");
-        }
-        for host in ["", "evil.example", "localhost.evil.example:7380", "192.0.2.8", "127.0.0.1.evil.example"]
-        {
-            assert!(!is_here(host, bound), "{host}");
-        }
-    }
+    let served = plan.login.is_none().then_some(plan.http.ip());
+    check_origin(request, served).map_err(|foreign| {
+        let (error, hint) = match foreign {
+            Foreign::Page => {
+                ("a page of another site asks".to_owned(), "Origin has to name the host of Host")
+            }
+            Foreign::Host(host) => (
+                format!("the request is for another host, {}", host.escape_debug()),
+                "without a password it is localhost or the address that is served",
+            ),
+        };
+        Refusal::of(StatusCode::FORBIDDEN, error, hint)
+    })
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use hyper::body::Incoming;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use serde_json::json;
+use wavetank_http::Inflow;
 use wavetank_model::TraceParent;
 use wavetank_telemetry::prometheus::CONTENT_TYPE;
 use wavetank_telemetry::traceparent;
 
 use super::answer::{self, Answer, Refusal};
 use super::desk::{Desk, duration};
-use super::inflow::Inflow;
-use super::{api, config, login, metrics, origin, page, status};
+use super::inflow::whole;
+use super::{api, config, metrics, origin, page, status};
 use crate::phase::Phase;
 
 /// What can be asked for.
@@ -73,7 +74,8 @@ pub(super) async fn serve(desk: Arc<Desk>, request: Request<Incoming>) -> Answer
 async fn answered(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Answer, Refusal> {
     let (parts, body) = request.into_parts();
     let route = find(parts.uri.path(), &parts.method)?;
-    if !route.is_public() && !login::is_allowed(desk.plan.login.as_ref(), &parts.headers) {
+    let is_known = || desk.plan.login.as_ref().is_none_or(|login| login.allows(&parts.headers));
+    if !route.is_public() && !is_known() {
         let hint = "Authorization: Bearer PASSWORD, or Basic with user and password";
         return Err(Refusal::of(StatusCode::UNAUTHORIZED, "the password is missing or wrong", hint));
     }
@@ -90,15 +92,15 @@ async fn answered(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Answer
         Route::Status => Ok(answer::json(&status::status(desk, history(query)?))),
         Route::Config => Ok(answer::json(&config::config(desk))),
         Route::Lookup => {
-            let (body, _share) = inflow.whole(desk).await?;
+            let (body, _share) = whole(&mut inflow, desk).await?;
             desk.apart(body.len(), || api::lookup(desk, &body, parent(&parts.headers))).await
         }
         Route::Retrieve => {
-            let (body, _share) = inflow.whole(desk).await?;
+            let (body, _share) = whole(&mut inflow, desk).await?;
             api::retrieve(desk, &body).await
         }
         Route::Store => api::store(desk, query, inflow, parent(&parts.headers)).await,
-        Route::End => api::end(desk, &inflow.whole(desk).await?.0),
+        Route::End => api::end(desk, &whole(&mut inflow, desk).await?.0),
     }
 }
 

@@ -109,7 +109,7 @@ pub(super) fn status(desk: &Desk, history: usize) -> Value {
     let (lookups, l1, l2) = (counters.lookups.total(), counters.l1_hits.total(), counters.l2_hits.total());
     let (sessions, expired) = desk.sessions.counts();
     let storage = desk.cache.storage.status();
-    let counted = counters.rows().into_iter().chain(desk.counts.rows());
+    let counted = counters.rows().into_iter().chain(desk.rows());
     let counts: Map<String, Value> =
         counted.map(|(name, _, total)| (name.to_owned(), total.into())).collect();
     let mut told = json!({
@@ -143,10 +143,7 @@ pub(super) fn status(desk: &Desk, history: usize) -> Value {
         "tenants": tenants(&storage),
         "counters": counts,
         "requests": { "open": sessions, "expired": expired },
-        "http": {
-            "connections":
-                desk.counts.http_connections_opened.total() - desk.counts.http_connections_closed.total(),
-        },
+        "http": { "connections": desk.tally.connections() },
         "history": { "interval_s": INTERVAL_S, "samples": desk.history.last(history) },
     });
     let Value::Object(fields) = &mut told else { return told };

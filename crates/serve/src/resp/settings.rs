@@ -3,11 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use wavetank_http::Secret;
 use wavetank_model::{Error, Result};
 use wavetank_store::KEY_BYTES_MAX;
 
 use super::parse::Limits;
-use crate::secret::Secret;
 
 /// How the front door runs.
 #[derive(Clone, Debug, PartialEq)]

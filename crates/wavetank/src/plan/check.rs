@@ -32,28 +32,7 @@ impl Plan {
         ] {
             not_negative(flag, bound.unwrap_or(0.0))?;
         }
-        let simulation = &self.simulation;
-        from_one_to("--num-workers", simulation.num_workers, MOST_WORKERS)?;
-        find("router", routers::ALL, &simulation.router_mode).map_err(|error| error.at("--router-mode"))?;
-        let alone = simulation.num_workers == 1 && simulation.decode.is_none();
-        if simulation.router_mode == "kv_router" && alone && self.replay_mode.is_offline() {
-            return Err(Error::usage("kv_router needs more than one worker")
-                .at("--router-mode")
-                .hint("add --num-workers, or use round_robin"));
-        }
-        if let Load::Closed { concurrency, .. } = simulation.load {
-            positive("--replay-concurrency", concurrency)?;
-        }
-        check_engine(&simulation.engine)?;
-        if let Some(pool) = &simulation.decode {
-            from_one_to("--num-decode-workers", pool.num_workers, MOST_WORKERS)?;
-            check_engine(&pool.engine)?;
-        }
-        pools::check(simulation)?;
-        if self.replay_mode == ReplayMode::Online {
-            check_live(simulation)?;
-        }
-        check_router(&simulation.router_config)?;
+        check_simulation(&self.simulation, self.replay_mode)?;
         match &self.workload {
             WorkloadPlan::Trace { format, trace_block_size, shared_prefix, .. } => {
                 positive("--trace-block-size", trace_block_size.unwrap_or(1))?;
@@ -63,6 +42,31 @@ impl Plan {
             WorkloadPlan::Synthetic(synthetic) => check_synthetic(synthetic, self.arrival_speedup_ratio),
         }
     }
+}
+
+/// The rules about workers and their router.
+pub(crate) fn check_simulation(simulation: &wavetank_sim::Plan, mode: ReplayMode) -> Result<()> {
+    from_one_to("--num-workers", simulation.num_workers, MOST_WORKERS)?;
+    find("router", routers::ALL, &simulation.router_mode).map_err(|error| error.at("--router-mode"))?;
+    let alone = simulation.num_workers == 1 && simulation.decode.is_none();
+    if simulation.router_mode == "kv_router" && alone && mode.is_offline() {
+        return Err(Error::usage("kv_router needs more than one worker")
+            .at("--router-mode")
+            .hint("add --num-workers, or use round_robin"));
+    }
+    if let Load::Closed { concurrency, .. } = simulation.load {
+        positive("--replay-concurrency", concurrency)?;
+    }
+    check_engine(&simulation.engine)?;
+    if let Some(pool) = &simulation.decode {
+        from_one_to("--num-decode-workers", pool.num_workers, MOST_WORKERS)?;
+        check_engine(&pool.engine)?;
+    }
+    pools::check(simulation)?;
+    if mode == ReplayMode::Online {
+        check_live(simulation)?;
+    }
+    check_router(&simulation.router_config)
 }
 
 /// Ranks in lockstep; no deployment has more.

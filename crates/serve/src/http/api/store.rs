@@ -8,13 +8,14 @@ use hyper::StatusCode;
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 use wavetank_calls::{Blank, Only, SetManner};
+use wavetank_http::Inflow;
 use wavetank_model::{Fate, TraceParent, TransferWay};
 
 use super::super::answer::{self, Answer, Refusal};
 use super::super::desk::Desk;
 use super::super::frame::{PREAMBLE, Part, Reader};
 use super::super::grid::{Asked, Grid};
-use super::super::inflow::{Inflow, MOST_JSON};
+use super::super::inflow::MOST_JSON;
 use super::transfer::{Caller, Done, Transfer};
 use super::{check_id, read};
 

@@ -250,8 +250,9 @@ fn describe(call: &mut Call<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use wavetank_http::Secret;
+
     use super::*;
-    use crate::secret::Secret;
 
     /// Broken by: comparing only as far as the shorter goes, an empty password that fits, or settings that
     /// show it.

@@ -2,27 +2,39 @@
 
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
+use serde::Serialize;
 
-use crate::plan::Login;
+use crate::secret::Secret;
 
-/// Whether a request comes from someone who knows the password: `Bearer PASSWORD`, or `Basic` with the user's
-/// name, if it matters.
-pub(super) fn is_allowed(login: Option<&Login>, headers: &HeaderMap) -> bool {
-    let Some(login) = login else { return true };
-    let Some((scheme, given)) = headers.get(AUTHORIZATION).and_then(|value| parts(value.as_bytes())) else {
-        return false;
-    };
-    if scheme.eq_ignore_ascii_case(b"bearer") {
-        return login.password.is(given);
+/// Who may ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Login {
+    /// As whom; whoever knows the password when absent.
+    pub user: Option<String>,
+    /// With what.
+    pub password: Secret,
+}
+
+impl Login {
+    /// Whether a request comes from someone who knows the password: `Bearer PASSWORD`, or `Basic` with the
+    /// user's name, if it matters.
+    pub fn allows(&self, headers: &HeaderMap) -> bool {
+        let Some((scheme, given)) = headers.get(AUTHORIZATION).and_then(|value| parts(value.as_bytes()))
+        else {
+            return false;
+        };
+        if scheme.eq_ignore_ascii_case(b"bearer") {
+            return self.password.is(given);
+        }
+        if !scheme.eq_ignore_ascii_case(b"basic") {
+            return false;
+        }
+        let Some(pair) = base64(given) else { return false };
+        let Some(colon) = pair.iter().position(|byte| *byte == b':') else { return false };
+        // Both are looked at, so that the time says nothing about the name.
+        let is_user = self.user.as_ref().is_none_or(|user| pair[..colon] == *user.as_bytes());
+        is_user & self.password.is(&pair[colon + 1..])
     }
-    if !scheme.eq_ignore_ascii_case(b"basic") {
-        return false;
-    }
-    let Some(pair) = base64(given) else { return false };
-    let Some(colon) = pair.iter().position(|byte| *byte == b':') else { return false };
-    // Both are looked at, so that the time says nothing about the name.
-    let is_user = login.user.as_ref().is_none_or(|user| pair[..colon] == *user.as_bytes());
-    is_user & login.password.is(&pair[colon + 1..])
 }
 
 fn parts(value: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -59,7 +71,6 @@ mod tests {
     use hyper::header::HeaderValue;
 
     use super::*;
-    use crate::secret::Secret;
 
     /// Broken by: a scheme that lets everybody in, a user whose name does not matter, an empty password.
     #[test]
@@ -68,13 +79,13 @@ mod tests {
         let opens = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, HeaderValue::from_static(text));
-            is_allowed(Some(&login), &headers)
+            login.allows(&headers)
         };
         assert!(opens("Bearer open: sesame") && opens("bearer  open: sesame"));
         // u:open: sesame, then x:open: sesame and u:open.
         assert!(opens("Basic dTpvcGVuOiBzZXNhbWU="));
         assert!(!opens("Basic eDpvcGVuOiBzZXNhbWU=") && !opens("Basic dTpvcGVu"));
         assert!(!opens("Bearer") && !opens("Bearer ") && !opens("Digest open: sesame") && !opens("Basic !"));
-        assert!(!is_allowed(Some(&login), &HeaderMap::new()) && is_allowed(None, &HeaderMap::new()));
+        assert!(!login.allows(&HeaderMap::new()));
     }
 }

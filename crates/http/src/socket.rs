@@ -6,23 +6,29 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-use super::activity::Activity;
+use crate::activity::Activity;
+
+/// Bytes of requests that are read before they are asked for.
+const AHEAD: usize = 16 << 10;
 
 /// A socket with a clock that goes by what happens on it.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     stream: TcpStream,
     activity: Arc<Activity>,
     clock: Pin<Box<Sleep>>,
+    /// What was read before it was asked for.
+    ahead: BytesMut,
 }
 
 impl Watched {
-    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
+    pub(crate) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
         let clock = Box::pin(sleep(activity.pause()));
-        Self { stream, activity, clock }
+        Self { stream, activity, clock, ahead: BytesMut::new() }
     }
 
     /// Waits no longer than it should.
@@ -40,6 +46,25 @@ impl Watched {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Finds out whether the client is still there, where nobody else may: hyper reads nothing in the middle
+    /// of an answer once bytes of the next request have come, and one that trickles would go on for nobody.
+    fn look_ahead(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let mut piece = [0; 1024];
+        while self.ahead.len() < AHEAD {
+            let mut buffer = ReadBuf::new(&mut piece);
+            if Pin::new(&mut self.stream).poll_read(context, &mut buffer)?.is_pending() {
+                return Ok(());
+            }
+            if buffer.filled().is_empty() {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            self.ahead.extend_from_slice(buffer.filled());
+            // Whoever does wait for bytes was told that there are none.
+            context.waker().wake_by_ref();
+        }
+        Ok(())
     }
 
     fn wrote(
@@ -67,6 +92,13 @@ impl AsyncRead for Watched {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let length = self.ahead.len().min(buffer.remaining());
+            let bytes = self.ahead.split_to(length);
+            buffer.put_slice(&bytes);
+            self.activity.came(&bytes, Instant::now());
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         if polled.is_ready() {
@@ -101,6 +133,9 @@ impl AsyncWrite for Watched {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.activity.is_trickling() {
+            self.look_ahead(context)?;
+        }
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
