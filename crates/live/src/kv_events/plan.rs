@@ -1,6 +1,7 @@
 //! From what was typed to where events are published. This is the only place that validates.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Serialize, Serializer};
 use wavetank_model::{Error, Result};
@@ -8,7 +9,7 @@ use wavetank_model::{Error, Result};
 use super::Encoding;
 
 /// What was typed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KvEventsArgs {
     /// `--kv-events`: where the first worker publishes.
     pub endpoint: String,
@@ -61,6 +62,13 @@ impl KvEventsPlan {
             encoding: encoding(args.encoding.as_deref())?,
         })
     }
+
+    /// What whoever wants this should know.
+    pub fn warning(&self) -> Option<String> {
+        let endpoints = [Some(&self.endpoint), self.replay.as_ref()];
+        let open = endpoints.into_iter().flatten().find(|endpoint| !endpoint.is_local())?;
+        Some(format!("{open} has no password: who reaches it reads the tokens of prompts"))
+    }
 }
 
 fn buffer_steps(args: &KvEventsArgs) -> Result<usize> {
@@ -106,6 +114,12 @@ impl Endpoint {
         Ok(Self { host: host.to_owned(), port })
     }
 
+    /// Whether only this machine reaches it.
+    fn is_local(&self) -> bool {
+        let host = self.host.trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
     /// That of a worker: its number behind the first one's, as vLLM counts data-parallel ranks.
     pub(super) fn of_worker(&self, worker: u32) -> Self {
         let port = if self.port == 0 { 0 } else { self.port + worker as u16 };
@@ -143,10 +157,12 @@ mod tests {
     fn every_worker_has_the_next_port() {
         let plan = KvEventsPlan::of(&args("tcp://*:5557", Some("tcp://[::1]:5600")), 4).unwrap();
         assert_eq!(plan.endpoint.of_worker(3).to_string(), "tcp://0.0.0.0:5560");
-        assert_eq!(plan.replay.unwrap().of_worker(0).to_string(), "tcp://[::1]:5600");
+        assert_eq!(plan.replay.clone().unwrap().of_worker(0).to_string(), "tcp://[::1]:5600");
         assert_eq!((plan.buffer_steps, plan.encoding), (10_000, Encoding::Map));
+        assert!(plan.warning().unwrap().starts_with("tcp://0.0.0.0:5557"));
         let free = KvEventsPlan::of(&args("tcp://127.0.0.1:0", Some("tcp://127.0.0.1:0")), 2).unwrap();
         assert_eq!(free.endpoint.of_worker(1).to_string(), "tcp://127.0.0.1:0");
+        assert_eq!(free.warning(), None);
     }
 
     #[test]

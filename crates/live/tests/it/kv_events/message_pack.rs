@@ -36,6 +36,12 @@ impl Value {
         list
     }
 
+    /// A value of a map.
+    pub(crate) fn field(&self, name: &str) -> &Value {
+        let Self::Map(fields) = self else { panic!("{self:?} is no map") };
+        &fields[name]
+    }
+
     pub(crate) fn naturals(&self) -> Vec<u64> {
         self.list().iter().map(Self::natural).collect()
     }

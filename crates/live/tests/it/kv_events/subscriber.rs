@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zeromq::{DealerSocket, Socket, SocketRecv, SocketSend, SubSocket, ZmqMessage};
 
-use crate::message_pack::Value;
+use super::message_pack::Value;
 
 /// What is known of a worker.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ impl Subscriber {
     fn apply(&mut self, event: &Value) {
         assert!(!self.is_over);
         let field = |name: &str, place: usize| match event {
-            Value::Map(fields) => fields[name].clone(),
+            Value::Map(_) => event.field(name).clone(),
             _ => event.list()[place].clone(),
         };
         match field("type", 0).text() {

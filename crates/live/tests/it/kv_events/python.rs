@@ -9,7 +9,7 @@ use std::thread;
 
 use wavetank_live::kv_events::Encoding;
 
-use crate::traffic::{Mock, Setting};
+use super::traffic::{Mock, Setting};
 
 /// The interpreter with the packages; without it a test is skipped, unless that is forbidden.
 fn python() -> Option<String> {
@@ -27,7 +27,7 @@ fn follow(setting: &Setting, shape: &str) {
     let Some(python) = python() else { return };
     let mock = Mock::start(setting);
     let mut command = Command::new(python);
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kv_events/subscriber.py")).arg(shape);
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/kv_events/subscriber.py")).arg(shape);
     for (events, replay) in mock.endpoints.events.iter().zip(&mock.endpoints.replay) {
         command.args([events, replay]);
     }
