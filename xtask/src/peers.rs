@@ -35,7 +35,8 @@ const ENVIRONMENTS: &[Environment] = &[
         program: "moto_server",
         told_by: "WAVETANK_MOTO_SERVER",
     },
-    // Clients and receivers of our servers: Redis' own, OTLP, a reader of metrics, OpenAI's.
+    // Clients and receivers of our servers: Redis' own, OTLP, a reader of metrics, OpenAI's; what subscribers
+    // to the KV events of live workers use.
     Environment {
         name: "clients",
         packages: &[
@@ -45,6 +46,8 @@ const ENVIRONMENTS: &[Environment] = &[
             "prometheus-client==0.26.0",
             "trustme==1.2.1",
             "openai==3.49.0",
+            "pyzmq==27.3.0",
+            "msgspec==0.22.0",
         ],
         program: "python",
         told_by: "WAVETANK_PYTHON",

@@ -41,15 +41,16 @@ pub(crate) struct Total {
 }
 
 impl Fleet {
-    /// Starts the workers of `plan`, which tell `reports` what happens. The clock starts when all are ready.
-    pub(crate) fn start<R>(plan: &Plan, reports: &Sender<R>) -> Result<Self>
+    /// Starts the workers of `plan`, which tell `reports` what the router or others need. The clock starts
+    /// when all are ready.
+    pub(crate) fn start<R>(plan: &Plan, others: Needs, reports: &Sender<R>) -> Result<Self>
     where
         R: From<Report> + Send + 'static,
     {
         let (engine, config) = (&plan.engine, &plan.router_config);
         let fleet = routers::Fleet { workers: plan.num_workers, engine, config, seed: plan.seed };
         let router = routers::build(&plan.router_mode, &fleet)?;
-        let shows_cache = router.needs() == Needs::Caches;
+        let shows_cache = others.max(router.needs()) == Needs::Caches;
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, built) = mpsc::channel();
         let hire = |worker| {

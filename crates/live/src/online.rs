@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use wavetank_model::{InFlight, Nanos, RequestId, Result, ServeEvent, ServeSink, SessionId, Workload};
 use wavetank_sim::engines::Signal;
+use wavetank_sim::routers::Needs;
 use wavetank_sim::{Arrivals, Load, Outcome, Plan};
 
 use crate::clock::sharpen_timers;
@@ -34,7 +35,7 @@ pub fn run(
     sharpen_timers();
     let arrivals = Arrivals::of(workload, plan.load)?;
     let (tell, reports) = mpsc::channel();
-    let fleet = Fleet::start(plan, &tell)?;
+    let fleet = Fleet::start(plan, Needs::Arrivals, &tell)?;
     let mut replay = Replay {
         fleet,
         arrivals,

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use wavetank_live::kv_events::{KvEventsArgs, KvEventsPlan};
 use wavetank_live::mock::{Login, MockLimits, MockPlan, OutputLengths, Secret};
 use wavetank_model::{Error, Nanos, Result};
 use wavetank_sim::EngineConfig;
@@ -37,6 +38,8 @@ pub struct MockArgs {
     pub idle_timeout_seconds: Option<f64>,
     pub drain_seconds: Option<f64>,
     pub http_threads: Option<usize>,
+    /// `--kv-events` and what belongs to it.
+    pub kv_events: Option<KvEventsArgs>,
     /// What says how workers, routers and timing are; nothing else of it is looked at.
     pub workers: ReplayArgs,
 }
@@ -72,6 +75,12 @@ pub fn mock_plan(args: &MockArgs) -> Result<MockPlanned> {
     let api_key = api_key(args)?;
     check_public(host, api_key.as_ref())?;
     let model = args.model.clone().unwrap_or_else(|| MODEL.to_owned());
+    let kv_events = args.kv_events.as_ref();
+    let kv_events = kv_events.map(|args| KvEventsPlan::of(args, simulation.num_workers)).transpose()?;
+    warnings.extend(kv_events.as_ref().and_then(KvEventsPlan::warning));
+    if kv_events.is_some() && !simulation.engine.enable_prefix_caching {
+        warnings.push("--kv-events: nothing is cached without enable_prefix_caching".to_owned());
+    }
     let plan = MockPlan {
         simulation,
         address: SocketAddr::new(host, args.port.unwrap_or(PORT)),
@@ -87,6 +96,7 @@ pub fn mock_plan(args: &MockArgs) -> Result<MockPlanned> {
         limits: limits(args)?,
         http_threads: count("--http-threads", args.http_threads, 2)?,
         drain: seconds("--drain-seconds", args.drain_seconds, 10.0)?,
+        kv_events,
     };
     Ok(MockPlanned { plan, warnings })
 }

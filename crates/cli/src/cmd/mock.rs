@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use wavetank::{MockArgs, MockCompany, MockPlanned, ReplayArgs, Result, Secret, mock, mock_plan};
+use wavetank::{
+    KvEventsArgs, MockArgs, MockCompany, MockPlanned, ReplayArgs, Result, Secret, mock, mock_plan,
+};
 
 use super::replay_flags::AicFlags;
 use crate::{interrupt, limits, output};
@@ -23,6 +25,8 @@ pub(crate) struct Flags {
     workers: WorkerFlags,
     #[command(flatten)]
     clients: ClientFlags,
+    #[command(flatten)]
+    kv_events: KvEventsFlags,
     #[command(flatten)]
     aic: AicFlags,
 }
@@ -120,6 +124,40 @@ struct ClientFlags {
     http_threads: Option<usize>,
 }
 
+#[derive(Args)]
+#[command(next_help_heading = "KV events, as vLLM publishes them")]
+struct KvEventsFlags {
+    /// Where the first worker publishes what is in its cache, such as tcp://127.0.0.1:5557; each other one
+    /// takes the next port.
+    #[arg(long, value_name = "ENDPOINT")]
+    kv_events: Option<String>,
+    /// The first frame of every message [default: empty].
+    #[arg(long, value_name = "TEXT", requires = "kv_events")]
+    kv_events_topic: Option<String>,
+    /// Where subscribers ask for what they missed of the first worker; each other one takes the next port.
+    #[arg(long, value_name = "ENDPOINT", requires = "kv_events")]
+    kv_events_replay: Option<String>,
+    /// Batches of each worker that are kept for that [default: 10000].
+    #[arg(long, value_name = "N", requires = "kv_events_replay")]
+    kv_events_buffer: Option<usize>,
+    /// What events are written as: map, as vLLM does now, or array, as it did and SGLang does
+    /// [default: map].
+    #[arg(long, value_name = "NAME", requires = "kv_events")]
+    kv_events_encoding: Option<String>,
+}
+
+impl KvEventsFlags {
+    fn typed(self) -> Option<KvEventsArgs> {
+        Some(KvEventsArgs {
+            endpoint: self.kv_events?,
+            topic: self.kv_events_topic.unwrap_or_default(),
+            replay: self.kv_events_replay,
+            buffer: self.kv_events_buffer,
+            encoding: self.kv_events_encoding,
+        })
+    }
+}
+
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let is_check = flags.check;
     let MockPlanned { plan, warnings } = mock_plan(&flags.into())?;
@@ -141,7 +179,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         followers: Vec::new(),
         metrics: Box::new(String::new),
         // Whoever started it may have closed its output.
-        ready: Box::new(|address| drop(output::say(&format!("listening on http://{address}\n")))),
+        ready: Box::new(|addresses| drop(output::say(&addresses.to_string()))),
     };
     let report = mock(&plan, &stop, company)?;
     output::say(&report.to_string())?;
@@ -150,7 +188,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
 
 impl From<Flags> for MockArgs {
     fn from(flags: Flags) -> Self {
-        let Flags { door, model, workers, clients, aic, .. } = flags;
+        let Flags { door, model, workers, clients, kv_events, aic, .. } = flags;
         let key = door.api_key.or_else(|| std::env::var("WAVETANK_API_KEY").ok());
         Self {
             host: door.host,
@@ -170,6 +208,7 @@ impl From<Flags> for MockArgs {
             idle_timeout_seconds: clients.idle_timeout_seconds,
             drain_seconds: clients.drain_seconds,
             http_threads: clients.http_threads,
+            kv_events: kv_events.typed(),
             workers: ReplayArgs {
                 num_workers: workers.num_workers,
                 router_mode: workers.router_mode,

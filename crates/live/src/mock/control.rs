@@ -11,6 +11,7 @@ use wavetank_model::{
     WorkerId,
 };
 use wavetank_sim::Plan;
+use wavetank_sim::routers::Needs;
 
 use super::answer::{Answer, End, Progress};
 use crate::clock::sharpen_timers;
@@ -43,11 +44,19 @@ pub enum Finish {
 
 /// Whoever follows what live workers do; told by the control thread, so it must not wait for anything.
 pub trait Follow: for<'e> Sink<ServeEvent<'e>> + Send {
+    /// What it must be told beside events.
+    fn needs(&self) -> Needs {
+        Needs::Arrivals
+    }
+
     /// A request was handed in; its arrival is the next event.
     fn asked(&mut self, _request: RequestId, _ask: &Ask) {}
 
     /// The cache of a worker changed.
     fn cache_changed(&mut self, _worker: WorkerId, _changes: &[Change]) {}
+
+    /// The workers have ended; nothing more is told.
+    fn ended(&mut self) {}
 }
 
 /// What the control is told.
@@ -103,7 +112,8 @@ impl Control {
         let (plan, reports) = (plan.clone(), words.clone());
         let serve = move || {
             sharpen_timers();
-            let started = Fleet::start(&plan, &reports);
+            let needs = followers.iter().map(|follower| follower.needs()).max().unwrap_or(Needs::Arrivals);
+            let started = Fleet::start(&plan, needs, &reports);
             let fleet = started.map_err(|error| drop(ready.send(error)));
             drop(ready);
             let Ok(fleet) = fleet else { return Ok(()) };
@@ -145,6 +155,7 @@ impl Counter {
             open.progress.ended(End::Stopped);
         }
         let ended = self.fleet.end();
+        self.ears.followers.iter_mut().for_each(|follower| follower.ended());
         served.and(ended.map(drop))
     }
 

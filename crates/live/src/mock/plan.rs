@@ -8,6 +8,7 @@ use wavetank_http::Login;
 use wavetank_model::Nanos;
 
 use super::script::OutputLengths;
+use crate::kv_events::KvEventsPlan;
 
 /// All that a mock depends on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,6 +35,8 @@ pub struct MockPlan {
     pub http_threads: usize,
     /// How long clients have to finish when the mock ends.
     pub drain: Nanos,
+    /// Where it is published what is in caches; nowhere when absent.
+    pub kv_events: Option<KvEventsPlan>,
 }
 
 /// What clients may take.

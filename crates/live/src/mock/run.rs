@@ -17,6 +17,7 @@ use super::job::Study;
 use super::plan::MockPlan;
 use super::tokens::Tokenizer;
 use super::words::Words;
+use crate::kv_events::{self, Endpoints, KvEvents};
 
 /// Between two looks at whether the workers are well.
 const LOOK: Duration = Duration::from_millis(200);
@@ -32,7 +33,29 @@ pub struct Company {
     /// Rows of `/metrics` beyond those of the door.
     pub metrics: Metrics,
     /// Told once, when clients are served.
-    pub ready: Box<dyn FnOnce(SocketAddr)>,
+    pub ready: Box<dyn FnOnce(&Addresses)>,
+}
+
+/// Where a mock is reached.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    /// By clients.
+    pub http: SocketAddr,
+    /// By whoever follows its caches; nowhere if nothing is published.
+    pub kv_events: Endpoints,
+}
+
+impl fmt::Display for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "listening on http://{}", self.http)?;
+        let Endpoints { events, replay } = &self.kv_events;
+        for (what, places) in [("KV events", events), ("missed KV events", replay)] {
+            if !places.is_empty() {
+                writeln!(f, "{what} on {}", places.join(" "))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a mock did.
@@ -44,33 +67,71 @@ pub struct MockReport {
     pub refused: u64,
     /// Bytes of answers.
     pub sent_bytes: u64,
+    /// What was published of caches, if that was asked for.
+    pub kv_events: Option<KvEventsReport>,
+}
+
+/// What was published of caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KvEventsReport {
+    /// Batches handed to subscribers.
+    pub published: u64,
+    /// Batches that nobody got, because too many waited for subscribers.
+    pub dropped: u64,
+    /// Blocks that were not told of, because their tokens were not known.
+    pub unknown_blocks: u64,
 }
 
 impl fmt::Display for MockReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = self.sent_bytes as f64 / (1u64 << 20) as f64;
         writeln!(f, "Answered: {} requests, {} of them refused", self.requests, self.refused)?;
-        writeln!(f, "Sent: {mib:.1} MiB")
+        writeln!(f, "Sent: {mib:.1} MiB")?;
+        if let Some(KvEventsReport { published, dropped, unknown_blocks }) = self.kv_events {
+            writeln!(
+                f,
+                "KV events: {published} batches, {dropped} more dropped; {unknown_blocks} blocks unknown"
+            )?;
+        }
+        Ok(())
     }
 }
 
 /// Serves until `stop` says so, whoever would say so is gone, or the workers fail.
 pub fn run(plan: &MockPlan, stop: &Receiver<()>, company: Company) -> Result<MockReport> {
-    let Company { followers, metrics, ready } = company;
+    let Company { mut followers, metrics, ready } = company;
     let study = study(plan)?;
     let listener = Door::listen(plan.address).map_err(|error| at_port(plan, error))?;
+    let (kv_events, published) = publish(plan, &mut followers)?;
     let (control, desk) = Control::start(&plan.simulation, followers)?;
     let counts = Arc::new(Counts::default());
     let front = Arc::new(front(plan, study, desk, Arc::clone(&counts), metrics));
     let answer = move |request| Arc::clone(&front).answer(request);
     let door = Door::open(listener, settings(plan), Arc::clone(&counts.connections), answer)
         .map_err(|error| at_port(plan, error))?;
-    ready(door.address());
+    ready(&Addresses { http: door.address(), kv_events });
     while stop.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && !control.has_failed() {}
     door.drain(duration(plan.drain));
     control.end()?;
     let (requests, refused) = counts.total();
-    Ok(MockReport { requests, refused, sent_bytes: counts.sent_bytes() })
+    let kv_events = published.map(|published| KvEventsReport {
+        published: published.published(),
+        dropped: published.dropped(),
+        unknown_blocks: published.unknown_blocks(),
+    });
+    Ok(MockReport { requests, refused, sent_bytes: counts.sent_bytes(), kv_events })
+}
+
+/// Has what is in caches published, if that was asked for.
+fn publish(
+    plan: &MockPlan,
+    followers: &mut Vec<Box<dyn Follow>>,
+) -> Result<(Endpoints, Option<Arc<kv_events::Counts>>)> {
+    let Some(wanted) = &plan.kv_events else { return Ok((Endpoints::default(), None)) };
+    let (events, endpoints) = KvEvents::start(wanted, &plan.simulation)?;
+    let counts = events.counts();
+    followers.push(Box::new(events));
+    Ok((endpoints, Some(counts)))
 }
 
 /// What answers are made with.

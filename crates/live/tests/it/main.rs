@@ -3,6 +3,7 @@
 mod chat;
 mod client;
 mod completion;
+mod kv_events;
 mod leaving;
 mod refusal;
 mod reuse;

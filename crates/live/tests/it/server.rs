@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use wavetank_live::mock::{Company, Follow, MockLimits, MockPlan, MockReport, OutputLengths, run};
+use wavetank_live::kv_events::Endpoints;
+use wavetank_live::mock::{Addresses, Company, Follow, MockLimits, MockPlan, MockReport, OutputLengths, run};
 use wavetank_model::{Nanos, ServeEvent, Sink};
 use wavetank_sim::routers::KvConfig;
 use wavetank_sim::{EngineConfig, Load, Plan};
@@ -50,6 +51,7 @@ pub(crate) fn plan() -> MockPlan {
         },
         http_threads: 2,
         drain: Nanos::from_seconds(20.0),
+        kv_events: None,
     }
 }
 
@@ -87,6 +89,7 @@ impl Follow for Follower {}
 /// A mock while it runs.
 pub(crate) struct Server {
     pub(crate) at: SocketAddr,
+    pub(crate) kv_events: Endpoints,
     follower: Follower,
     stop: Sender<()>,
     thread: Option<JoinHandle<MockReport>>,
@@ -102,11 +105,12 @@ impl Server {
             let company = Company {
                 followers,
                 metrics: Box::new(|| "more 1\n".to_owned()),
-                ready: Box::new(move |at| say.send(at).expect("it is waited for")),
+                ready: Box::new(move |at| say.send(at.clone()).expect("it is waited for")),
             };
             run(&plan, &stopped, company).expect("it runs")
         });
-        Self { at: ready.recv().expect("it starts"), follower, stop, thread: Some(thread) }
+        let Addresses { http, kv_events } = ready.recv().expect("it starts");
+        Self { at: http, kv_events, follower, stop, thread: Some(thread) }
     }
 
     pub(crate) fn seen(&self) -> Seen {
