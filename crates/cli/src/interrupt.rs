@@ -65,10 +65,10 @@ impl Bell {
 
 /// Ctrl-C, or a request to terminate, of something that runs until then: the first asks it to end and says
 /// `first`, the second ends the process and says `again`.
-pub(crate) fn ask_to_end(first: String, again: &'static str) -> Result<Receiver<()>> {
+pub(crate) fn ask_to_end(first: String, again: &'static str) -> Result<Ending> {
     let (asked, stop) = channel();
     let is_asked = AtomicBool::new(false);
-    let handler = move || {
+    let ask = move || {
         watch::give_back();
         if is_asked.swap(true, Ordering::Relaxed) {
             output::complain(again);
@@ -78,8 +78,19 @@ pub(crate) fn ask_to_end(first: String, again: &'static str) -> Result<Receiver<
         // Whoever is not there any more has ended already.
         let _ = asked.send(());
     };
-    ctrlc::set_handler(handler).map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
-    Ok(stop)
+    let ask = Arc::new(ask);
+    let asked = Arc::clone(&ask);
+    ctrlc::set_handler(move || asked())
+        .map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
+    Ok(Ending { asked: stop, ask })
+}
+
+/// How something that runs until it is asked to end is asked.
+pub(crate) struct Ending {
+    /// By Ctrl-C, or whatever does the same.
+    pub(crate) asked: Receiver<()>,
+    /// Does the same.
+    pub(crate) ask: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// Ctrl-C of something that leaves nothing unless it is done: the first raises what is returned and says

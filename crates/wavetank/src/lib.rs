@@ -61,7 +61,9 @@ pub use wavetank_cache::{Promotion, WritePolicy};
 pub use wavetank_calls::{Expect, LoadPolicy, Mode as CallMode, StorePolicy};
 pub use wavetank_live::gauges;
 pub use wavetank_live::kv_events::KvEventsArgs;
-pub use wavetank_live::mock::{Company as MockCompany, MockPlan, MockReport, Secret, run as mock};
+pub use wavetank_live::mock::{
+    Addresses as MockAddresses, Company as MockCompany, MockPlan, MockReport, Secret, run as mock,
+};
 pub use wavetank_model::{Error, ErrorKind, Result};
 pub use wavetank_report::page::{Page, Run, page};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};

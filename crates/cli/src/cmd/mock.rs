@@ -1,14 +1,20 @@
 //! `wavetank mock`: live simulated engines behind an OpenAI-compatible HTTP endpoint.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
 
 use clap::Args;
+use wavetank::gauges::Gauges;
 use wavetank::{
-    KvEventsArgs, MockArgs, MockCompany, MockPlanned, ReplayArgs, Result, Secret, mock, mock_plan,
+    KvEventsArgs, MockAddresses, MockArgs, MockCompany, MockPlanned, ReplayArgs, Result, Secret, mock,
+    mock_plan,
 };
 
 use super::replay_flags::AicFlags;
+use crate::watch::{self, LiveView, Show};
 use crate::{interrupt, limits, output};
 
 /// What is typed.
@@ -17,6 +23,9 @@ pub(crate) struct Flags {
     /// Check everything, print the plan as JSON, and end: nothing is opened.
     #[arg(long)]
     check: bool,
+    /// Show the workers in the terminal while they run: queues, caches, tokens per second and latencies.
+    #[arg(long)]
+    live: bool,
     #[command(flatten)]
     door: DoorFlags,
     #[command(flatten)]
@@ -159,7 +168,7 @@ impl KvEventsFlags {
 }
 
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
-    let is_check = flags.check;
+    let (is_check, is_live) = (flags.check, flags.live);
     let MockPlanned { plan, warnings } = mock_plan(&flags.into())?;
     for warning in &warnings {
         output::complain(&format!("warning: {warning}"));
@@ -170,19 +179,26 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let drain_s = plan.drain.as_seconds();
-    let stop = interrupt::ask_to_end(
+    let ending = interrupt::ask_to_end(
         format!("ending: clients have {drain_s} s to finish; again ends at once"),
         "ended at once: clients were cut off",
     )?;
     limits::raise_open_files();
-    let company = MockCompany {
-        followers: Vec::new(),
-        metrics: Box::new(String::new),
+    let view = Rc::new(Cell::new(None));
+    let (shown, ask) = (Rc::clone(&view), Arc::clone(&ending.ask));
+    let ready = move |addresses: &MockAddresses, gauges: &Gauges| {
         // Whoever started it may have closed its output.
-        ready: Box::new(|addresses| drop(output::say(&addresses.to_string()))),
+        drop(output::say(&addresses.to_string()));
+        if is_live && watch::is_possible() {
+            let title = format!("wavetank mock: http://{}", addresses.http);
+            let show = Show { title, gauges: gauges.clone(), expected: None };
+            shown.set(LiveView::start(show, move || ask()));
+        }
     };
-    let report = mock(&plan, &stop, company)?;
-    output::say(&report.to_string())?;
+    let report = mock(&plan, &ending.asked, MockCompany { followers: Vec::new(), ready: Box::new(ready) });
+    // The terminal is given back before anything else is said.
+    drop(view.take());
+    output::say(&report?.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 

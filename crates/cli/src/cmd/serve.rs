@@ -211,7 +211,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let drain_s = plan.drain.as_seconds();
-    let stop = interrupt::ask_to_end(
+    let ending = interrupt::ask_to_end(
         format!("ending: clients have {drain_s} s to finish; again ends at once"),
         "ended at once: what was not written behind memory is lost",
     )?;
@@ -220,7 +220,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         ready: Box::new(|addresses| output::complain(&format!("serving: {addresses}"))),
         tell: Arc::new(|words| output::complain(&format!("warning: {words}"))),
     };
-    let report = wavetank_serve::run(&plan, &stop, listener)?;
+    let report = wavetank_serve::run(&plan, &ending.asked, listener)?;
     output::say(&report.to_string())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -29,10 +29,9 @@ use super::reply::{Head, Usage};
 use super::route::Route;
 use super::stream::{Stream, Teller};
 use super::wanted::Kind;
+use crate::gauges::{self, Gauges};
 
 type Result<T, E = Fault> = std::result::Result<T, E>;
-/// What says more than the front about how things are.
-pub(super) type Metrics = Box<dyn Fn() -> String + Send + Sync>;
 
 /// Bodies of so many bytes are read beside those who answer, who would stand still meanwhile.
 const LARGE_BODY: usize = 16 << 10;
@@ -44,7 +43,7 @@ pub(super) struct Front {
     pub(super) study: Arc<Study>,
     pub(super) desk: Desk,
     pub(super) counts: Arc<Counts>,
-    pub(super) metrics: Metrics,
+    pub(super) gauges: Gauges,
     pub(super) rules: Rules,
     /// Pages for bodies.
     pub(super) room: Arc<Semaphore>,
@@ -115,8 +114,8 @@ impl Front {
             Route::Metrics => {
                 let mut text = String::new();
                 self.counts.write(&mut text);
-                text.push_str(&(self.metrics)());
-                Ok(self.reply("text/plain; version=0.0.4; charset=utf-8", text))
+                text.push_str(&self.gauges.metrics(&self.study.models[0]));
+                Ok(self.reply(gauges::CONTENT_TYPE, text))
             }
         }
     }

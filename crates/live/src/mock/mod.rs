@@ -28,7 +28,7 @@ mod words;
 pub use answer::{Answer, End, More};
 pub use control::{Ask, Control, Desk, Finish, Follow};
 pub use plan::{MockLimits, MockPlan};
-pub use run::{Addresses, Company, KvEventsReport, MockReport, run};
+pub use run::{Addresses, Company, KvEventsReport, MockReport, Ready, run};
 pub use script::OutputLengths;
 pub use tokens::Tokenizer;
 pub use wavetank_http::{Login, Secret};

@@ -12,11 +12,12 @@ use wavetank_model::{Error, Nanos, Result};
 
 use super::control::{Control, Desk, Follow};
 use super::counts::Counts;
-use super::front::{self, Front, Metrics, Rules};
+use super::front::{self, Front, Rules};
 use super::job::Study;
 use super::plan::MockPlan;
 use super::tokens::Tokenizer;
 use super::words::Words;
+use crate::gauges::Gauges;
 use crate::kv_events::{self, Endpoints, KvEvents};
 
 /// Between two looks at whether the workers are well.
@@ -30,11 +31,12 @@ const STREAMS: u32 = 1024;
 pub struct Company {
     /// Told what the workers do.
     pub followers: Vec<Box<dyn Follow>>,
-    /// Rows of `/metrics` beyond those of the door.
-    pub metrics: Metrics,
-    /// Told once, when clients are served.
-    pub ready: Box<dyn FnOnce(&Addresses)>,
+    /// Told once, when clients are served: where, and what can be seen of the workers.
+    pub ready: Ready,
 }
+
+/// Hears that clients are served.
+pub type Ready = Box<dyn FnOnce(&Addresses, &Gauges)>;
 
 /// Where a mock is reached.
 #[derive(Clone, Debug)]
@@ -99,17 +101,19 @@ impl fmt::Display for MockReport {
 
 /// Serves until `stop` says so, whoever would say so is gone, or the workers fail.
 pub fn run(plan: &MockPlan, stop: &Receiver<()>, company: Company) -> Result<MockReport> {
-    let Company { mut followers, metrics, ready } = company;
+    let Company { mut followers, ready } = company;
+    let gauges = Gauges::of(&plan.simulation);
+    followers.push(Box::new(gauges.clone()));
     let study = study(plan)?;
     let listener = Door::listen(plan.address).map_err(|error| at_port(plan, error))?;
     let (kv_events, published) = publish(plan, &mut followers)?;
     let (control, desk) = Control::start(&plan.simulation, followers)?;
     let counts = Arc::new(Counts::default());
-    let front = Arc::new(front(plan, study, desk, Arc::clone(&counts), metrics));
+    let front = Arc::new(front(plan, study, desk, Arc::clone(&counts), gauges.clone()));
     let answer = move |request| Arc::clone(&front).answer(request);
     let door = Door::open(listener, settings(plan), Arc::clone(&counts.connections), answer)
         .map_err(|error| at_port(plan, error))?;
-    ready(&Addresses { http: door.address(), kv_events });
+    ready(&Addresses { http: door.address(), kv_events }, &gauges);
     while stop.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && !control.has_failed() {}
     door.drain(duration(plan.drain));
     control.end()?;
@@ -152,13 +156,13 @@ fn study(plan: &MockPlan) -> Result<Study> {
     })
 }
 
-fn front(plan: &MockPlan, study: Study, desk: Desk, counts: Arc<Counts>, metrics: Metrics) -> Front {
+fn front(plan: &MockPlan, study: Study, desk: Desk, counts: Arc<Counts>, gauges: Gauges) -> Front {
     let limits = &plan.limits;
     Front {
         study: Arc::new(study),
         desk,
         counts,
-        metrics,
+        gauges,
         rules: Rules {
             login: plan.api_key.clone(),
             host: plan.address.ip(),

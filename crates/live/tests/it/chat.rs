@@ -107,6 +107,10 @@ fn the_server_says_what_it_is() {
     assert_eq!(messages["count"], used["usage"]["prompt_tokens"]);
     let metrics = get(server.at, "/metrics").body;
     assert!(metrics.contains("handler=\"/v1/chat/completions\",status=\"200\"} 1\n"), "{metrics}");
-    assert!(metrics.ends_with("more 1\n"));
+    let used = &used["usage"];
+    for (name, count) in [("prompt", &used["prompt_tokens"]), ("generation", &used["completion_tokens"])] {
+        let row = format!("vllm:{name}_tokens_total{{model_name=\"mock\",engine=\"0\"}} {count}\n");
+        assert!(metrics.contains(&row), "{row} is not in {metrics}");
+    }
     assert_eq!(server.end().requests, 9);
 }

@@ -104,8 +104,7 @@ impl Server {
         let thread = thread::spawn(move || {
             let company = Company {
                 followers,
-                metrics: Box::new(|| "more 1\n".to_owned()),
-                ready: Box::new(move |at| say.send(at.clone()).expect("it is waited for")),
+                ready: Box::new(move |at, _| say.send(at.clone()).expect("it is waited for")),
             };
             run(&plan, &stopped, company).expect("it runs")
         });
