@@ -172,6 +172,11 @@ impl Running {
         }
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// As Ctrl-C does.
     pub(crate) fn interrupt(&self) {
         self.signal("-INT");
