@@ -97,7 +97,6 @@ fn what_does_not_go_together() {
 #[test]
 fn what_this_release_does_not_have() {
     let rows = [
-        ("--replay-mode", "trace.jsonl --replay-mode online"),
         ("--prefill-engine-args", "trace.jsonl --prefill-engine-args {} --decode-engine-args {}"),
         ("--planner-config", "trace.jsonl --planner-config planner.json"),
         ("--router-policy-config", "trace.jsonl --router-policy-config policy.yaml"),
