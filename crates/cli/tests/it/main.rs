@@ -11,6 +11,7 @@ mod formats;
 mod golden;
 mod inputs;
 mod interrupt;
+mod mock;
 mod outputs;
 mod profile;
 mod readme;
