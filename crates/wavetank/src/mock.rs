@@ -11,7 +11,7 @@ use wavetank_sim::EngineConfig;
 use crate::args::ReplayArgs;
 use crate::plan::check::check_simulation;
 use crate::plan::{ReplayMode, simulation};
-use crate::verdict::{above_zero, not_negative};
+use crate::verdict::{above_zero, not_negative, positive};
 
 /// The flags of `wavetank mock`, by their names; `None`, `false` and empty were not typed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,7 +67,7 @@ pub fn mock_plan(args: &MockArgs) -> Result<MockPlanned> {
     let mut warnings = Vec::new();
     let mut simulation = simulation(&args.workers, &mut warnings)?;
     if let Some(length) = args.max_model_len {
-        simulation.engine.max_model_len = Some(length);
+        simulation.engine.max_model_len = Some(positive("--max-model-len", length)?);
     }
     simulation.engine.max_model_len.get_or_insert(usual_length(&simulation.engine));
     check_simulation(&simulation, ReplayMode::Online)?;

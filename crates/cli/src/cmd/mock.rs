@@ -19,6 +19,7 @@ use crate::{interrupt, limits, output};
 
 /// What is typed.
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Flags {
     /// Check everything, print the plan as JSON, and end: nothing is opened.
     #[arg(long)]

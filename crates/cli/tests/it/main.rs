@@ -12,6 +12,7 @@ mod golden;
 mod inputs;
 mod interrupt;
 mod live_view;
+mod mock;
 mod mock_load;
 mod outputs;
 mod profile;

@@ -123,7 +123,7 @@ impl Front {
     /// Asks for what a request wants, and tells it.
     async fn generate(&self, kind: Kind, headers: &HeaderMap, body: Incoming) -> Result<Response<Reply>> {
         let body = self.body(headers, body).await?;
-        let job = self.study_of(body, move |study, body| study.job(kind, body)).await?;
+        let job = self.job(kind, body).await?;
         let wanted = job.choices.len() as u32;
         let places = Arc::clone(&self.places).try_acquire_many_owned(wanted);
         let places = places
@@ -146,6 +146,16 @@ impl Front {
         let cached_tokens = shows_cached.then_some(cached);
         let usage = Usage { prompt_tokens, completion_tokens, cached_tokens };
         Ok(self.json(head.whole(&study, telling, &choices, usage)))
+    }
+
+    /// What a body asks for; what takes long to read or to write is done beside those who answer.
+    async fn job(&self, kind: Kind, body: Held) -> Result<Job> {
+        let reading = self.study_of(body, move |study, body| study.read(kind, body)).await?;
+        if !self.study.is_long(&reading) {
+            return Ok(self.study.write(reading));
+        }
+        let study = Arc::clone(&self.study);
+        spawn_blocking(move || study.write(reading)).await.map_err(|_| Fault::stopping())
     }
 
     fn head(&self, job: &Job, headers: &HeaderMap) -> Head {

@@ -19,6 +19,10 @@ type Result<T> = std::result::Result<T, Fault>;
 
 /// Answers of one request.
 const MOST_CHOICES: usize = 1024;
+/// Tokens of all its prompts and answers, each counted as often as it is kept.
+const MOST_TOKENS: u64 = 1 << 22;
+/// Answers of so many tokens take a while to write.
+const LONG: u64 = 1 << 14;
 
 /// What answers are made with.
 #[derive(Debug)]
@@ -31,6 +35,15 @@ pub(super) struct Study {
     pub(super) models: Vec<String>,
     pub(super) max_model_len: u32,
     pub(super) block_size: u32,
+}
+
+/// A request that was read and is sound.
+#[derive(Debug)]
+pub(super) struct Reading {
+    kind: Kind,
+    wanted: Wanted,
+    /// Each prompt, and what its answers may be.
+    prompts: Vec<(Sent, Bounds)>,
 }
 
 /// A request that can be served.
@@ -57,7 +70,7 @@ pub(super) struct Choice {
 
 impl Study {
     /// Reads the body of a request.
-    pub(super) fn job(&self, kind: Kind, body: &[u8]) -> Result<Job> {
+    pub(super) fn read(&self, kind: Kind, body: &[u8]) -> Result<Reading> {
         let fields = Fields::of(body)?;
         let wanted = Wanted::of(&fields, kind)?;
         self.check_model(wanted.model.as_deref())?;
@@ -68,23 +81,42 @@ impl Study {
         if sent.len().saturating_mul(wanted.n as usize) > MOST_CHOICES {
             return Err(Fault::of_field("n", format!("more than {MOST_CHOICES} answers in one request")));
         }
+        let bounded = sent.into_iter().map(|mut sent| {
+            let bounds = self.bounds(&wanted, &mut sent.tokens)?;
+            Ok((sent, bounds))
+        });
+        let prompts: Vec<(Sent, Bounds)> = bounded.collect::<Result<_>>()?;
+        let kept = |(sent, bounds): &(Sent, Bounds)| sent.tokens.len() as u64 + bounds.sure_tokens();
+        if prompts.iter().map(kept).sum::<u64>() * u64::from(wanted.n) > MOST_TOKENS {
+            return Err(Fault::bad(format!("more than {MOST_TOKENS} tokens in one request")));
+        }
+        Ok(Reading { kind, wanted, prompts })
+    }
+
+    /// Whether it takes a while to write its answers.
+    pub(super) fn is_long(&self, reading: &Reading) -> bool {
+        let usual = |(_, bounds): &(Sent, Bounds)| bounds.sure_tokens().max(self.lengths.mean as u64);
+        reading.prompts.iter().map(usual).sum::<u64>() * u64::from(reading.wanted.n) > LONG
+    }
+
+    /// Writes the answers to a request.
+    pub(super) fn write(&self, reading: Reading) -> Job {
+        let Reading { kind, wanted, prompts } = reading;
         let (mut choices, mut prompt_tokens) = (Vec::new(), 0);
-        for sent in sent {
-            let Sent { mut tokens, echo } = sent;
-            let bounds = self.bounds(&wanted, &mut tokens)?;
+        for (Sent { tokens, echo }, bounds) in prompts {
             prompt_tokens += tokens.len() as u64;
             let echo: Arc<str> = echo.into();
             let answers = (0..wanted.n).map(|index| self.choice(&wanted, &tokens, &bounds, index));
             choices.extend(answers.map(|choice| Choice { echo: Arc::clone(&echo), ..choice }));
         }
-        Ok(Job { kind, telling: wanted.telling, id: wanted.request_id, choices, prompt_tokens })
+        Job { kind, telling: wanted.telling, id: wanted.request_id, choices, prompt_tokens }
     }
 
     /// Refuses a model that is not served.
     pub(super) fn check_model(&self, model: Option<&str>) -> Result<()> {
         match model {
             Some(model) if !self.models.iter().any(|known| known == model) => {
-                Err(Fault::new(StatusCode::NOT_FOUND, format!("The model `{model}` does not exist."))
+                Err(Fault::new(StatusCode::NOT_FOUND, format!("the model `{model}` is not served"))
                     .about("model"))
             }
             _ => Ok(()),
@@ -102,8 +134,8 @@ impl Study {
         if length == 0 || length > room {
             let (most, output) = (self.max_model_len, wanted.max_tokens.unwrap_or(1));
             let wrong = format!(
-                "This model's maximum context length is {most} tokens. However, you requested {output} \
-                 output tokens and your prompt contains {length} input tokens."
+                "a prompt of {length} tokens and an answer of {output} go beyond the model's maximum context \
+                 length of {most} tokens"
             );
             return Err(Fault::bad(wrong));
         }
@@ -157,8 +189,52 @@ fn block_ids(tokens: &[u32], block_size: u32, salt: u64) -> impl Iterator<Item =
 #[cfg(test)]
 pub(super) mod tests {
     use proptest::prelude::*;
+    use proptest::sample::select;
 
     use super::*;
+
+    const NAMES: &[&str] = &[
+        "prompt",
+        "messages",
+        "n",
+        "max_tokens",
+        "min_tokens",
+        "stop",
+        "stop_token_ids",
+        "stream",
+        "stream_options",
+        "seed",
+        "echo",
+        "truncate_prompt_tokens",
+        "cache_salt",
+        "priority",
+        "logit_bias",
+        "tools",
+        "ignore_eos",
+        "top_k",
+        "model",
+        "response_format",
+    ];
+    const VALUES: &[&str] = &[
+        "null",
+        "true",
+        "-1",
+        "0",
+        "3",
+        "1e308",
+        "9223372036854775808",
+        "\"sea\"",
+        "\"\\ud800\"",
+        "\"\"",
+        "[]",
+        "[1,2]",
+        "[\"e\",\"\"]",
+        "{}",
+        "[[5],\"a\"]",
+        "[{\"role\":\"user\",\"content\":\"é\"}]",
+        "{\"include_usage\":1}",
+        "[",
+    ];
 
     pub(in crate::mock) fn study() -> Study {
         let tokenizer = Tokenizer::embedded();
@@ -169,8 +245,12 @@ pub(super) mod tests {
         Study { tokenizer, words, lengths, root, models, max_model_len: 100, block_size: 4 }
     }
 
+    fn job(study: &Study, kind: Kind, body: &str) -> Result<Job> {
+        study.read(kind, body.as_bytes()).map(|reading| study.write(reading))
+    }
+
     fn completion(study: &Study, body: &str) -> Result<Job> {
-        study.job(Kind::Completion, body.as_bytes())
+        job(study, Kind::Completion, body)
     }
 
     fn keys(ask: &Ask) -> Vec<wavetank_model::BlockKey> {
@@ -189,8 +269,8 @@ pub(super) mod tests {
         let cut = ask(500, r#", "truncate_prompt_tokens": -1, "max_tokens": 10"#).unwrap();
         assert_eq!(cut.choices[0].prompt_tokens, 90);
         assert_eq!(ask(50, r#", "truncate_prompt_tokens": 7"#).unwrap().prompt_tokens, 7);
-        let chat = br#"{"messages": [{"role": "user", "content": "Hi"}], "ignore_eos": true}"#;
-        let chat = study.job(Kind::Chat, chat).unwrap();
+        let chat = r#"{"messages": [{"role": "user", "content": "Hi"}], "ignore_eos": true}"#;
+        let chat = job(&study, Kind::Chat, chat).unwrap();
         assert_eq!(chat.choices[0].ask.tokens.len(), 100, "all that is left");
     }
 
@@ -227,6 +307,18 @@ pub(super) mod tests {
         assert_eq!(salted, of(r#", "cache_salt": "s""#));
     }
 
+    /// Broken by: a short request that takes all memory, or that others have to wait for.
+    #[test]
+    fn a_request_has_so_many_tokens() {
+        let study = Study { max_model_len: 100_000, ..study() };
+        let body = |n: u32, rest: &str| format!(r#"{{"prompt": "a", "max_tokens": 90000, "n": {n}{rest}}}"#);
+        let read = |body: &str| study.read(Kind::Completion, body.as_bytes());
+        assert!(read(&body(50, r#", "ignore_eos": true"#)).is_err());
+        assert!(read(&body(50, r#", "min_tokens": 90000"#)).is_err());
+        assert!(!study.is_long(&read(&body(50, "")).unwrap()), "it ends before");
+        assert!(study.is_long(&read(&body(1, r#", "ignore_eos": true"#)).unwrap()));
+    }
+
     /// Broken by: another name that is served, or any.
     #[test]
     fn only_its_models_are_served() {
@@ -238,18 +330,31 @@ pub(super) mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
+        /// Broken by: a request that ends the server instead of being refused.
+        #[test]
+        fn whatever_is_sent_is_answered_or_refused(
+            fields in proptest::collection::vec((select(NAMES), select(VALUES)), 0..8),
+        ) {
+            let study = study();
+            let fields: Vec<String> =
+                fields.into_iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+            for kind in [Kind::Chat, Kind::Completion] {
+                let _ = job(&study, kind, &format!("{{{}}}", fields.join(",")));
+            }
+        }
+
         /// Broken by: an answer whose blocks a next turn that holds it does not find.
         #[test]
         fn a_next_turn_finds_the_answer(said in "[a-z ]{1,40}", next in "[a-z ]{1,20}") {
             let study = Study { max_model_len: 1000, ..study() };
             let user = |text: &str| serde_json::json!({ "role": "user", "content": text });
             let body = serde_json::json!({ "messages": [user(&said)] }).to_string();
-            let first = study.job(Kind::Chat, body.as_bytes()).unwrap();
+            let first = job(&study, Kind::Chat, &body).unwrap();
             let answer = first.choices[0].script.text(&study.words);
             let answered = serde_json::json!({ "role": "assistant", "content": answer });
             let turns = [user(&said), answered, user(&next)];
             let body = serde_json::json!({ "messages": turns }).to_string();
-            let second = study.job(Kind::Chat, body.as_bytes()).unwrap();
+            let second = job(&study, Kind::Chat, &body).unwrap();
             let (first, second) = (&first.choices[0].ask, &second.choices[0].ask);
             prop_assert!(second.tokens.starts_with(&first.tokens));
             prop_assert!(keys(second).starts_with(&keys(first)));

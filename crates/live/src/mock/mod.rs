@@ -3,7 +3,7 @@
 //!
 //! Before them is a server that OpenAI's clients know: `front` answers HTTP, by what `route` finds. `fields`,
 //! `wanted` and `prompt` read a request, `tokens` and `words` are its language, `script` is what is answered,
-//! `job` all of that together; `stream`, `reply` and `body` tell it, `fault` says why not. [`run`] is its
+//! `job` all of that together; `stream`, `reply` and `body` tell it, `fault` says why not. [`run()`] is its
 //! life.
 
 mod answer;

@@ -1,4 +1,4 @@
-//! All that a mock depends on. Whoever makes one has checked it: what reaches [`run`](super::run) is sound.
+//! All that a mock depends on. Whoever makes one has checked it: what reaches [`run`](super::run()) is sound.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -47,6 +47,13 @@ pub(super) struct Bounds {
     pub(super) keeps_stop: bool,
 }
 
+impl Bounds {
+    /// Tokens that come whatever is drawn, unless something that is said ends them.
+    pub(super) fn sure_tokens(&self) -> u64 {
+        u64::from(if self.ignores_end { self.max_tokens } else { self.min_tokens })
+    }
+}
+
 /// Why an answer ends where it does.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ending {

@@ -107,7 +107,7 @@ fn check_engine(engine: &EngineConfig) -> Result<()> {
 /// What live workers cannot do.
 fn check_live(simulation: &wavetank_sim::Plan) -> Result<()> {
     from_one_to("--num-workers", simulation.num_workers, MOST_LIVE_WORKERS)
-        .map_err(|error| error.hint("with --replay-mode online every worker is a thread"))?;
+        .map_err(|error| error.hint("every live worker is a thread"))?;
     let refused = if simulation.decode.is_some() {
         "runs aggregated workers only: prefill and decode workers are simulated offline"
     } else if simulation.max_sim_time.is_some() {
