@@ -114,7 +114,7 @@ impl Replay<'_> {
 
     /// A pass is over.
     fn hear(&mut self, pass: &Pass, sink: &mut ServeSink<'_>) {
-        self.punctuality.passed(pass);
+        self.punctuality.passed(pass, self.fleet.clock.now());
         self.end = self.end.max(pass.end);
         self.fleet.heard(pass, sink);
         let now = self.fleet.clock.now();

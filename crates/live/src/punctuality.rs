@@ -48,6 +48,8 @@ pub struct Punctuality {
     pub dispatch: Lateness,
     /// From when passes should have been over to when their worker woke up.
     pub timer: Lateness,
+    /// From when a worker told of a pass to when that was heard, and its tokens seen.
+    pub delivery: Lateness,
     modelled: Nanos,
 }
 
@@ -61,7 +63,8 @@ impl Punctuality {
         self.dispatch.record(late);
     }
 
-    pub(crate) fn passed(&mut self, pass: &Pass) {
+    pub(crate) fn passed(&mut self, pass: &Pass, heard: Nanos) {
+        self.delivery.record(heard.since(pass.end));
         self.timer.record(pass.end.since(pass.due));
         self.modelled += pass.modelled;
     }
@@ -74,6 +77,11 @@ impl Punctuality {
     /// Whether requests were sent on time.
     pub fn dispatch_kept_up(&self) -> bool {
         self.dispatch.percentile(99.0) <= KEPT_UP
+    }
+
+    /// Whether tokens were seen when they came.
+    pub fn delivery_kept_up(&self) -> bool {
+        self.delivery.percentile(99.0) <= KEPT_UP
     }
 
     /// Whether passes took about as long as they should.

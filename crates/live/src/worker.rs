@@ -4,7 +4,7 @@
 //! up for, and errors of timers do not add up.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, Sender};
 use std::thread::{self, JoinHandle};
 
@@ -109,7 +109,8 @@ struct Worker<'d> {
 impl Worker<'_> {
     fn run(&mut self, tell: &mut impl FnMut(Report)) -> Result<()> {
         let mut rest = Rest::Needed;
-        while self.take_orders(rest, tell).is_ok() {
+        // One that is late never waits, and would not look at whether to stop.
+        while self.take_orders(rest, tell).is_ok() && !self.desk.stop.load(Ordering::Relaxed) {
             let start = self.clock.now();
             let modelled = self.engine.boundary();
             let mut facts = Facts::default();

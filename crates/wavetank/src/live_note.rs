@@ -3,14 +3,15 @@
 use serde_json::{Value, json};
 use wavetank_live::{Lateness, Punctuality};
 
-/// Two lines for people.
+/// Three lines for people.
 pub fn lines(punctuality: &Punctuality) -> String {
-    let Punctuality { dispatch, timer, .. } = punctuality;
+    let Punctuality { dispatch, timer, delivery, .. } = punctuality;
     let line = |what: &str, late: &Lateness| match late.count() {
         0 => String::new(),
         _ => format!("{what}: p50 {}, p99 {}, max {}\n", ms(late, 50.0), ms(late, 99.0), ms(late, 100.0)),
     };
-    line("Dispatch Lag (ms)", dispatch) + &line("Timer Error (ms)", timer)
+    let (dispatch, timer) = (line("Dispatch Lag (ms)", dispatch), line("Timer Error (ms)", timer));
+    dispatch + &timer + &line("Delivery Lag (ms)", delivery)
 }
 
 fn ms(late: &Lateness, percent: f64) -> String {
@@ -40,12 +41,20 @@ pub(crate) fn warnings(punctuality: &Punctuality) -> Vec<String> {
             ms(&punctuality.timer, 99.0)
         ));
     }
+    if !punctuality.delivery_kept_up() {
+        warnings.push(format!(
+            "the host could not keep up: tokens were seen late, 1 % of them by {} ms or more",
+            ms(&punctuality.delivery, 99.0)
+        ));
+    }
     warnings
 }
 
 /// The same in a report; `null` where nothing was due.
 pub(crate) fn json(punctuality: &Punctuality) -> Value {
-    let Punctuality { dispatch, timer, .. } = punctuality;
+    let Punctuality { dispatch, timer, delivery, .. } = punctuality;
+    let kept_up =
+        [punctuality.dispatch_kept_up(), punctuality.timers_kept_up(), punctuality.delivery_kept_up()];
     let numbers = |late: &Lateness| match late.count() {
         0 => Value::Null,
         count => json!({
@@ -59,7 +68,8 @@ pub(crate) fn json(punctuality: &Punctuality) -> Value {
     json!({
         "dispatch_lag_ms": numbers(dispatch),
         "timer_error_ms": numbers(timer),
+        "delivery_lag_ms": numbers(delivery),
         "mean_modelled_pass_ms": punctuality.mean_pass_ms(),
-        "kept_up": punctuality.dispatch_kept_up() && punctuality.timers_kept_up(),
+        "kept_up": kept_up.iter().all(|kept_up| *kept_up),
     })
 }

@@ -94,7 +94,7 @@ pub fn mock_plan(args: &MockArgs) -> Result<MockPlanned> {
         },
         prompt_tokens_details: args.enable_prompt_tokens_details,
         limits: limits(args)?,
-        http_threads: count("--http-threads", args.http_threads, 2)?,
+        http_threads: threads(args.http_threads.unwrap_or(2))?,
         drain: seconds("--drain-seconds", args.drain_seconds, 10.0)?,
         kv_events,
     };
@@ -178,6 +178,13 @@ fn count(flag: &str, typed: Option<usize>, usual: usize) -> Result<usize> {
     match typed.unwrap_or(usual) {
         count @ 1..=1_000_000 => Ok(count),
         other => Err(Error::usage(format!("must be from 1 to 1000000, not {other}")).at(flag)),
+    }
+}
+
+fn threads(typed: usize) -> Result<usize> {
+    match typed {
+        threads @ 1..=1024 => Ok(threads),
+        other => Err(Error::usage(format!("must be from 1 to 1024, not {other}")).at("--http-threads")),
     }
 }
 

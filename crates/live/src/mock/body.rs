@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::counts::{Counts, OpenStream};
+use super::front::Places;
 use super::stream::Stream;
 
 /// The body of an answer, which counts what goes out.
@@ -22,7 +22,7 @@ pub(super) struct Reply {
 #[derive(Debug)]
 enum Content {
     Whole(Option<Bytes>),
-    Stream { stream: Box<Stream>, _open: OpenStream, _places: OwnedSemaphorePermit },
+    Stream { stream: Box<Stream>, _open: OpenStream, _places: Places },
 }
 
 impl Reply {
@@ -33,7 +33,7 @@ impl Reply {
     }
 
     /// As it comes; its places are free again when it ends.
-    pub(super) fn stream(counts: &Arc<Counts>, stream: Stream, places: OwnedSemaphorePermit) -> Self {
+    pub(super) fn stream(counts: &Arc<Counts>, stream: Stream, places: Places) -> Self {
         let content =
             Content::Stream { stream: Box::new(stream), _open: counts.open_stream(), _places: places };
         Self { counts: Arc::clone(counts), content }

@@ -154,6 +154,13 @@ impl Counter {
         for (_, open) in self.ears.open.drain() {
             open.progress.ended(End::Stopped);
         }
+        for word in self.inbox.try_iter() {
+            if let Word::Asked(_, _, progress) = word {
+                progress.ended(End::Stopped);
+            }
+        }
+        // Who asks from now on is told at once.
+        drop(self.inbox);
         let ended = self.fleet.end();
         self.ears.followers.iter_mut().for_each(|follower| follower.ended());
         served.and(ended.map(drop))

@@ -23,12 +23,12 @@ use super::control::Desk;
 use super::counts::Counts;
 use super::fault::Fault;
 use super::fields::Fields;
-use super::job::{Choice, Job, Study};
+use super::job::{Choice, Job, Reading, Study};
 use super::prompt;
 use super::reply::{Head, Usage};
 use super::route::Route;
 use super::stream::{Stream, Teller};
-use super::wanted::Kind;
+use super::wanted::{Kind, LONGEST_ID};
 use crate::gauges::{self, Gauges};
 
 type Result<T, E = Fault> = std::result::Result<T, E>;
@@ -48,7 +48,9 @@ pub(super) struct Front {
     /// Pages for bodies.
     pub(super) room: Arc<Semaphore>,
     /// Answers that may be under way.
-    pub(super) places: Arc<Semaphore>,
+    pub(super) answers: Arc<Semaphore>,
+    /// Tokens of requests under way.
+    pub(super) tokens: Arc<Semaphore>,
     /// What ids are made of.
     pub(super) started: SystemTime,
     pub(super) asked: AtomicU64,
@@ -122,13 +124,12 @@ impl Front {
 
     /// Asks for what a request wants, and tells it.
     async fn generate(&self, kind: Kind, headers: &HeaderMap, body: Incoming) -> Result<Response<Reply>> {
+        let given = given_id(headers)?;
         let body = self.body(headers, body).await?;
-        let job = self.job(kind, body).await?;
-        let wanted = job.choices.len() as u32;
-        let places = Arc::clone(&self.places).try_acquire_many_owned(wanted);
-        let places = places
-            .map_err(|_| Fault::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests are under way"))?;
-        let head = self.head(&job, headers);
+        let reading = self.study_of(body, move |study, body| study.read(kind, body)).await?;
+        let places = self.places(&reading)?;
+        let job = self.write(reading).await?;
+        let head = self.head(&job, given);
         let Job { telling, choices, prompt_tokens, .. } = job;
         let ask = |choice: Choice| {
             let answer = self.desk.ask(choice.ask.clone());
@@ -148,9 +149,21 @@ impl Front {
         Ok(self.json(head.whole(&study, telling, &choices, usage)))
     }
 
-    /// What a body asks for; what takes long to read or to write is done beside those who answer.
-    async fn job(&self, kind: Kind, body: Held) -> Result<Job> {
-        let reading = self.study_of(body, move |study, body| study.read(kind, body)).await?;
+    /// Places for its answers and their tokens, if there are any.
+    fn places(&self, reading: &Reading) -> Result<Places> {
+        let take = |of: &Arc<Semaphore>, count: u64| {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            let full = |_| Fault::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests are under way");
+            Arc::clone(of).try_acquire_many_owned(count).map_err(full)
+        };
+        Ok(Places {
+            _answers: take(&self.answers, self.study.answers_of(reading) as u64)?,
+            _tokens: take(&self.tokens, self.study.tokens_of(reading))?,
+        })
+    }
+
+    /// The answers to a request; what takes long is done beside those who answer.
+    async fn write(&self, reading: Reading) -> Result<Job> {
         if !self.study.is_long(&reading) {
             return Ok(self.study.write(reading));
         }
@@ -158,8 +171,7 @@ impl Front {
         spawn_blocking(move || study.write(reading)).await.map_err(|_| Fault::stopping())
     }
 
-    fn head(&self, job: &Job, headers: &HeaderMap) -> Head {
-        let given = headers.get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    fn head(&self, job: &Job, given: Option<String>) -> Head {
         let id = given.or_else(|| job.id.clone()).unwrap_or_else(|| self.fresh_id());
         let id = match job.kind {
             Kind::Chat => format!("chatcmpl-{id}"),
@@ -202,6 +214,7 @@ impl Front {
                 None => prompt::of_text(&study.tokenizer, &fields)?,
             };
             let (count, most) = (sent.tokens.len(), study.max_model_len);
+            check_count(count, most)?;
             let told =
                 json!({ "count": count, "max_model_len": most, "tokens": sent.tokens, "token_strs": null });
             Ok(told.to_string())
@@ -213,6 +226,7 @@ impl Front {
         let body = self.body(headers, body).await?;
         let told = self.study_of(body, |study, body| {
             let tokens: Vec<u32> = Fields::of(body)?.required("tokens")?;
+            check_count(tokens.len(), study.max_model_len)?;
             Ok(json!({ "prompt": study.tokenizer.decode(&tokens) }).to_string())
         });
         Ok(self.json(told.await?))
@@ -256,7 +270,7 @@ impl Front {
         response
     }
 
-    fn streamed(&self, stream: Stream, places: OwnedSemaphorePermit) -> Response<Reply> {
+    fn streamed(&self, stream: Stream, places: Places) -> Response<Reply> {
         let mut response = Response::new(Reply::stream(&self.counts, stream, places));
         let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -268,6 +282,31 @@ impl Front {
         let mut response = self.json(fault.json());
         *response.status_mut() = fault.status;
         response
+    }
+}
+
+/// What a request keeps from others until it is answered.
+#[derive(Debug)]
+pub(super) struct Places {
+    _answers: OwnedSemaphorePermit,
+    _tokens: OwnedSemaphorePermit,
+}
+
+/// The id that a client gives its request, which is in every chunk of its answer.
+fn given_id(headers: &HeaderMap) -> Result<Option<String>> {
+    match headers.get("x-request-id").and_then(|id| id.to_str().ok()) {
+        Some(id) if id.len() > LONGEST_ID => {
+            Err(Fault::bad(format!("`X-Request-Id` may have at most {LONGEST_ID} bytes")))
+        }
+        id => Ok(id.map(str::to_owned)),
+    }
+}
+
+/// Refuses to turn more into text, or into tokens, than a model could read.
+fn check_count(tokens: usize, most: u32) -> Result<()> {
+    match tokens > most as usize {
+        true => Err(Fault::bad(format!("{tokens} tokens are more than the {most} of `max_model_len`"))),
+        false => Ok(()),
     }
 }
 

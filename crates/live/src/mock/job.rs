@@ -86,17 +86,29 @@ impl Study {
             Ok((sent, bounds))
         });
         let prompts: Vec<(Sent, Bounds)> = bounded.collect::<Result<_>>()?;
-        let kept = |(sent, bounds): &(Sent, Bounds)| sent.tokens.len() as u64 + bounds.sure_tokens();
-        if prompts.iter().map(kept).sum::<u64>() * u64::from(wanted.n) > MOST_TOKENS {
-            return Err(Fault::bad(format!("more than {MOST_TOKENS} tokens in one request")));
+        let reading = Reading { kind, wanted, prompts };
+        match self.tokens_of(&reading) > MOST_TOKENS {
+            true => Err(Fault::bad(format!("more than {MOST_TOKENS} tokens in one request"))),
+            false => Ok(reading),
         }
-        Ok(Reading { kind, wanted, prompts })
+    }
+
+    /// How many answers it wants.
+    pub(super) fn answers_of(&self, reading: &Reading) -> usize {
+        reading.prompts.len() * reading.wanted.n as usize
+    }
+
+    /// Tokens of its prompts and, about, of their answers: each answer has a prompt of its own.
+    pub(super) fn tokens_of(&self, reading: &Reading) -> u64 {
+        let mean = self.lengths.mean as u64;
+        let usual = |bounds: &Bounds| bounds.sure_tokens().max(mean.min(bounds.max_tokens.into()));
+        let kept = |(sent, bounds): &(Sent, Bounds)| sent.tokens.len() as u64 + usual(bounds);
+        reading.prompts.iter().map(kept).sum::<u64>() * u64::from(reading.wanted.n)
     }
 
     /// Whether it takes a while to write its answers.
     pub(super) fn is_long(&self, reading: &Reading) -> bool {
-        let usual = |(_, bounds): &(Sent, Bounds)| bounds.sure_tokens().max(self.lengths.mean as u64);
-        reading.prompts.iter().map(usual).sum::<u64>() * u64::from(reading.wanted.n) > LONG
+        self.tokens_of(reading) > LONG
     }
 
     /// Writes the answers to a request.

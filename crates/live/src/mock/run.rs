@@ -24,6 +24,8 @@ use crate::kv_events::{self, Endpoints, KvEvents};
 const LOOK: Duration = Duration::from_millis(200);
 /// Bodies of full length that may come at a time.
 const FULL_BODIES: usize = 16;
+/// Tokens of requests under way, prompts and answers: each takes about eight bytes.
+const MOST_TOKENS: usize = 128 << 20;
 /// Requests that one HTTP/2 connection may have open.
 const STREAMS: u32 = 1024;
 
@@ -171,7 +173,8 @@ fn front(plan: &MockPlan, study: Study, desk: Desk, counts: Arc<Counts>, gauges:
             shows_cached: plan.prompt_tokens_details,
         },
         room: Arc::new(Semaphore::new(front::pages(limits.body_bytes).saturating_mul(FULL_BODIES))),
-        places: Arc::new(Semaphore::new(limits.requests)),
+        answers: Arc::new(Semaphore::new(limits.requests)),
+        tokens: Arc::new(Semaphore::new(MOST_TOKENS)),
         started: SystemTime::now(),
         asked: 0.into(),
     }

@@ -58,8 +58,13 @@ pub(super) struct Wanted {
 
 /// Tokens of a completion that does not say how many.
 const COMPLETION_TOKENS: u32 = 16;
-const MOST_STOPS: usize = 4;
+/// Every prompt of a request has its own copy of what ends its answer.
+const MOST_STOPS: usize = 16;
+const LONGEST_STOP: usize = 1024;
+const MOST_STOP_TOKENS: usize = 1024;
 const LONGEST_SALT: usize = 1024;
+/// An id is in every chunk of an answer.
+pub(super) const LONGEST_ID: usize = 256;
 
 /// Numbers that shape what a model says; here they are checked.
 const NUMBERS: [(&str, Range); 7] = [
@@ -111,13 +116,13 @@ impl Wanted {
         }
         Ok(Self {
             model: fields.optional("model")?,
-            request_id: fields.optional("request_id")?,
+            request_id: request_id(fields)?,
             n: n(fields)?,
             max_tokens,
             min_tokens,
             ignore_eos: fields.flag("ignore_eos")?,
             stop: stops(fields)?,
-            stop_token_ids: fields.optional("stop_token_ids")?.unwrap_or_default(),
+            stop_token_ids: stop_tokens(fields)?,
             include_stop: fields.flag("include_stop_str_in_output")?,
             seed: fields.whole("seed")?,
             telling: telling(fields)?,
@@ -194,9 +199,37 @@ fn stops(fields: &Fields<'_>) -> Result<Vec<String>> {
     if stops.len() > MOST_STOPS {
         return Err(Fault::of_field("stop", format!("`stop` may have at most {MOST_STOPS} texts")));
     }
+    if stops.iter().any(|stop| stop.len() > LONGEST_STOP) {
+        return Err(Fault::of_field(
+            "stop",
+            format!("a text of `stop` may have at most {LONGEST_STOP} bytes"),
+        ));
+    }
     match stops.iter().any(String::is_empty) {
         true => Err(Fault::of_field("stop", "`stop` must not have an empty text")),
         false => Ok(stops),
+    }
+}
+
+fn stop_tokens(fields: &Fields<'_>) -> Result<Vec<u32>> {
+    let tokens: Vec<u32> = fields.optional("stop_token_ids")?.unwrap_or_default();
+    match tokens.len() > MOST_STOP_TOKENS {
+        true => {
+            let wrong = format!("`stop_token_ids` may have at most {MOST_STOP_TOKENS} tokens");
+            Err(Fault::of_field("stop_token_ids", wrong))
+        }
+        false => Ok(tokens),
+    }
+}
+
+fn request_id(fields: &Fields<'_>) -> Result<Option<String>> {
+    let id: Option<String> = fields.optional("request_id")?;
+    match id.as_ref().is_some_and(|id| id.len() > LONGEST_ID) {
+        true => {
+            let wrong = format!("`request_id` may have at most {LONGEST_ID} bytes");
+            Err(Fault::of_field("request_id", wrong))
+        }
+        false => Ok(id),
     }
 }
 
@@ -277,7 +310,6 @@ mod tests {
             ("max_completion_tokens", "0"),
             ("min_tokens", "-1"),
             ("stop", "[\"\"]"),
-            ("stop", "[\"a\",\"b\",\"c\",\"d\",\"e\"]"),
             ("stop", "3"),
             ("stop_token_ids", "[\"a\"]"),
             ("seed", "\"x\""),

@@ -23,6 +23,12 @@ fn wrong_requests_are_refused() {
         (COMPLETIONS, json!({ "prompt": "a", "temperature": -1 }), 400, json!("temperature")),
         (COMPLETIONS, json!({ "prompt": "a", "logprobs": 3 }), 400, json!("logprobs")),
         (COMPLETIONS, json!({ "prompt": "a", "model": "other" }), 404, json!("model")),
+        (COMPLETIONS, json!({ "prompt": "a", "stop": "s".repeat(2000) }), 400, json!("stop")),
+        (COMPLETIONS, json!({ "prompt": "a", "stop": vec!["s"; 20] }), 400, json!("stop")),
+        (COMPLETIONS, json!({ "prompt": "a", "stop_token_ids": long }), 400, json!("stop_token_ids")),
+        (COMPLETIONS, json!({ "prompt": "a", "request_id": "i".repeat(300) }), 400, json!("request_id")),
+        ("/tokenize", json!({ "prompt": "a ".repeat(5000) }), 400, Value::Null),
+        ("/detokenize", json!({ "tokens": long }), 400, Value::Null),
         (CHAT, json!({ "messages": "Hi" }), 400, json!("messages")),
         (CHAT, json!({ "messages": [] }), 400, json!("messages")),
         (CHAT, json!([1, 2]), 400, Value::Null),
@@ -34,6 +40,8 @@ fn wrong_requests_are_refused() {
         assert_eq!((&error["param"], &error["code"]), (&param, &json!(status)), "{path}");
         assert!(error["message"].is_string() && error["type"].is_string());
     }
+    let id = format!("{}\r\nx-request-id: {}", posting(COMPLETIONS), "i".repeat(300));
+    assert_eq!(receive(send(server.at, &id, br#"{"prompt": "a"}"#)).status, 400);
     assert_eq!(receive(send(server.at, &posting(CHAT), b"{\"messages\": [")).status, 400);
     assert_eq!(receive(send(server.at, &posting(CHAT), b"\xff\xfe")).status, 400);
     assert_eq!(get(server.at, CHAT).status, 405);
