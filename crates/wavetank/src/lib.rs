@@ -26,6 +26,8 @@ mod router_args;
 mod seeds;
 mod sglang_args;
 mod tapes;
+#[cfg(test)]
+mod test_program;
 mod timing_arg;
 pub mod timing_note;
 mod trace;

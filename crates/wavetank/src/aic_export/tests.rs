@@ -1,8 +1,7 @@
 //! How the process is handled, with shell scripts in the place of the interpreter.
 
-use std::os::unix::fs::PermissionsExt;
-
 use super::*;
+use crate::test_program::write_program;
 
 const CSV: &str = "kind,prefill_batch,prefill_tokens,prefill_context,decode_batch,decode_context,ms
 prefill,1,1,0,0,0,2
@@ -20,8 +19,7 @@ fn keys(tp: u32) -> Map<String, Value> {
 /// An exporter whose interpreter is a script that counts its starts in `starts`.
 fn fake(folder: &Path, body: &str) -> Exporter {
     let python = folder.join("python");
-    fs::write(&python, format!("#!/bin/sh\necho >> {}/starts\n{body}\n", folder.display())).unwrap();
-    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&python, &format!("#!/bin/sh\necho >> {}/starts\n{body}\n", folder.display()));
     Exporter { python: Some(python), cache: Some(folder.join("cache")), limit: Duration::from_secs(30) }
 }
 
@@ -37,16 +35,10 @@ fn printing(folder: &Path, version: &str, csv: &str) -> String {
     format!("echo noise >&2\ncat <<'END'\n{origin}\n{csv}END")
 }
 
-/// One test, because a script cannot be run while another thread that starts a process has it open.
 #[test]
-fn a_process_is_started_once_bounded_and_believed_only_with_a_grid() {
+fn fails_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    fails_are_told(folder);
-    a_grid_is_kept(&folder.join("kept"));
-}
-
-fn fails_are_told(folder: &Path) {
     let wrong = printing(folder, "p 1", &CSV.replace("decode,0,0,0,8,1024,4", "decode,0,0,0,8,1024,-4"));
     let empty = printing(folder, "p 1", "");
     for (body, part) in [
@@ -72,8 +64,10 @@ fn fails_are_told(folder: &Path) {
     assert!(nobody.grid(&keys(1)).unwrap_err().contains("WAVETANK_PYTHON"));
 }
 
-fn a_grid_is_kept(folder: &Path) {
-    fs::create_dir_all(folder).unwrap();
+#[test]
+fn a_grid_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
     let exporter = fake(folder, &printing(folder, "p 1", CSV));
     let first = exporter.grid(&keys(1)).unwrap();
     assert_eq!(fs::read_to_string(&first.path).unwrap(), CSV);

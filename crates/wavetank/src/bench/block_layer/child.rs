@@ -108,18 +108,15 @@ fn lines(out: ChildStdout, attached: &Sender<()>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
+    use crate::test_program::write_program;
 
     /// A program that is no bpftrace. A shell cannot trap what was ignored when it began, and in the
     /// background of another shell the interrupt is.
     fn stand_in(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bpftrace");
-        fs::write(&path, format!("#!/usr/bin/env -S --default-signal=INT sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, &format!("#!/usr/bin/env -S --default-signal=INT sh\n{text}\n"));
         (folder, path)
     }
 
