@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
-use wavetank_model::{InFlight, Nanos, RequestId, Result, ServeEvent, ServeSink, SessionId, Workload};
+use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink, Workload};
 use wavetank_sim::engines::Signal;
 use wavetank_sim::routers::Needs;
 use wavetank_sim::{Arrivals, Load, Outcome, Plan};
@@ -42,8 +42,6 @@ pub fn run(
         reports,
         is_scheduled: plan.load == Load::Schedule,
         arrived: 0,
-        turns: InFlight::default(),
-        in_flight: 0,
         end: Nanos::ZERO,
         punctuality: Punctuality::default(),
     };
@@ -59,18 +57,9 @@ struct Replay<'w> {
     reports: Receiver<Report>,
     is_scheduled: bool,
     arrived: u32,
-    turns: InFlight<Turn>,
-    in_flight: u64,
     /// The end of the last pass.
     end: Nanos,
     punctuality: Punctuality,
-}
-
-/// What the schedule needs to know when a request ends.
-struct Turn {
-    session: SessionId,
-    turn: u32,
-    think: Option<Nanos>,
 }
 
 impl Replay<'_> {
@@ -79,7 +68,7 @@ impl Replay<'_> {
         loop {
             self.send_due(sink)?;
             let next = self.arrivals.next_at(self.fleet.clock.now());
-            if next.is_none() && self.in_flight == 0 {
+            if next.is_none() && self.arrivals.in_flight() == 0 {
                 return Ok(false);
             }
             if stop.load(Ordering::Relaxed) {
@@ -100,10 +89,8 @@ impl Replay<'_> {
         while let Some(arrival) = self.arrivals.pop(self.fleet.clock.now())? {
             let (id, request) = (RequestId(self.arrived), arrival.request);
             self.arrived += 1;
-            self.in_flight += 1;
             sink.record(&ServeEvent::RequestArrived { request: id, at: arrival.at, details: &request });
-            let turn = Turn { session: request.session, turn: request.turn, think: request.think };
-            self.turns.insert(id, turn);
+            self.arrivals.entered(id, &request);
             self.fleet.route(id, &request, sink);
             if self.is_scheduled {
                 self.punctuality.dispatched(self.fleet.clock.now().since(arrival.at));
@@ -119,14 +106,11 @@ impl Replay<'_> {
         self.fleet.heard(pass, sink);
         let now = self.fleet.clock.now();
         for signal in &pass.signals {
-            let (Signal::Ended(request) | Signal::Rejected(request)) = *signal else { continue };
-            let Turn { session, turn, think } =
-                self.turns.remove(request).expect("a request that ends was in flight");
-            if matches!(signal, Signal::Rejected(_)) {
-                self.arrivals.rejected(session, turn);
+            match *signal {
+                Signal::Ended(request) => self.arrivals.served(request, now),
+                Signal::Rejected(request) => self.arrivals.given_up(request, now),
+                Signal::Prefilled(_) | Signal::Held(_) => {}
             }
-            self.in_flight -= 1;
-            self.arrivals.ended(session, turn, think, now);
         }
     }
 }

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use wavetank_model::{Dependencies, Nanos, Opening, Request, Result, SessionId, Workload};
+use wavetank_model::{
+    Dependencies, InFlight, Nanos, Opening, Request, RequestId, Result, SessionId, Workload,
+};
 
 use crate::{ConcurrencyUnit, Load};
 
@@ -25,6 +27,13 @@ struct Ready {
     turn: u32,
 }
 
+/// What follows a request when it leaves.
+struct Turn {
+    session: SessionId,
+    turn: u32,
+    think: Option<Nanos>,
+}
+
 /// The requests still to come.
 pub struct Arrivals<'w> {
     workload: &'w mut dyn Workload,
@@ -32,6 +41,8 @@ pub struct Arrivals<'w> {
     opening: Option<Opening>,
     follow_ups: BinaryHeap<Reverse<Ready>>,
     waits: Option<Waits>,
+    /// Requests that have entered.
+    turns: InFlight<Turn>,
     in_flight: u32,
     sessions: u32,
     /// When the last session ended: the place it left is free since then.
@@ -43,8 +54,8 @@ impl<'w> Arrivals<'w> {
     pub fn of(workload: &'w mut dyn Workload, load: Load) -> Result<Self> {
         let opening = workload.open()?;
         let waits = workload.dependencies().map(Waits::of);
-        let (follow_ups, free_since) = (BinaryHeap::new(), Nanos::ZERO);
-        Ok(Self { workload, load, opening, follow_ups, waits, in_flight: 0, sessions: 0, free_since })
+        let (follow_ups, turns, free_since) = (BinaryHeap::new(), InFlight::default(), Nanos::ZERO);
+        Ok(Self { workload, load, opening, follow_ups, waits, turns, in_flight: 0, sessions: 0, free_since })
     }
 
     /// Whether a request that ends can cause another to arrive.
@@ -79,13 +90,36 @@ impl<'w> Arrivals<'w> {
         Ok(Some(Arrival { at, request }))
     }
 
-    /// A turn is given up; [`Self::ended`] is told besides.
-    pub fn rejected(&mut self, session: SessionId, turn: u32) {
+    /// A request that is ready is called `id` from now on.
+    pub fn entered(&mut self, id: RequestId, request: &Request) {
+        let turn = Turn { session: request.session, turn: request.turn, think: request.think };
+        self.turns.insert(id, turn);
+    }
+
+    /// A request that had entered was served: what follows it may come.
+    pub fn served(&mut self, id: RequestId, now: Nanos) {
+        let Turn { session, turn, think } = self.leave(id);
+        self.ended(session, turn, think, now);
+    }
+
+    /// A request that had entered was given up; what follows it may come all the same.
+    pub fn given_up(&mut self, id: RequestId, now: Nanos) {
+        let Turn { session, turn, think } = self.leave(id);
         self.workload.rejected(session, turn);
+        self.ended(session, turn, think, now);
+    }
+
+    fn leave(&mut self, id: RequestId) -> Turn {
+        self.turns.remove(id).expect("a request that leaves has entered")
+    }
+
+    /// Requests that came and have not left.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
     }
 
     /// A turn ended at `now`; `think` leads to the next one.
-    pub fn ended(&mut self, session: SessionId, turn: u32, think: Option<Nanos>, now: Nanos) {
+    fn ended(&mut self, session: SessionId, turn: u32, think: Option<Nanos>, now: Nanos) {
         self.in_flight -= 1;
         match think {
             Some(pause) => self.follow_ups.push(Reverse(Ready { at: now + pause, session, turn: turn + 1 })),
@@ -306,8 +340,8 @@ mod tests {
         assert_eq!([pop(&mut arrivals, 15), pop(&mut arrivals, 15)], [Some((15, 1, 0)), Some((15, 2, 0))]);
         end(&mut arrivals, 2, 20);
         assert_eq!(arrivals.next_at(Nanos(20)), None, "it waits for the other one too");
-        arrivals.rejected(SessionId(1), 0);
-        end(&mut arrivals, 1, 30);
+        arrivals.entered(RequestId(1), &Request { think: None, ..request(1, 0) });
+        arrivals.given_up(RequestId(1), Nanos(30));
         assert_eq!(pop(&mut arrivals, 35), Some((35, 3, 0)), "what is given up has ended too");
         end(&mut arrivals, 3, 40);
         end(&mut arrivals, 4, 41);

@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Change;
 use wavetank_model::{
-    Error, InFlight, Nanos, RejectReason, Request, RequestId, Result, ServeEvent, ServeSink, SessionId,
-    WorkerId, Workload,
+    Error, Nanos, RejectReason, Request, RequestId, Result, ServeEvent, ServeSink, WorkerId, Workload,
 };
 
 use crate::arrivals::Arrivals;
@@ -103,7 +102,6 @@ struct World<'r, 's> {
     homeless: Vec<RequestId>,
     /// Requests that wait in the router, and since when.
     queued: BTreeMap<RequestId, (Job, Nanos)>,
-    turns: InFlight<Turn>,
     wakes: Wakes,
     /// Decode workers that could start nothing in this instant, although requests wait there.
     gated: Vec<WorkerId>,
@@ -113,13 +111,6 @@ struct World<'r, 's> {
     touched: Vec<WorkerId>,
     signals: Vec<Signal>,
     changes: Vec<Change>,
-}
-
-/// What the schedule needs to know when a request ends.
-struct Turn {
-    session: SessionId,
-    turn: u32,
-    think: Option<Nanos>,
 }
 
 /// Simulated time between two looks at the stop flag once no request arrives any more.
@@ -166,7 +157,6 @@ impl<'r, 's> World<'r, 's> {
             sink,
             arrived: 0,
             queued: BTreeMap::new(),
-            turns: InFlight::default(),
             wakes: Wakes::of(fleet_size),
             handoffs,
             held: Vec::new(),
@@ -236,12 +226,10 @@ impl<'r, 's> World<'r, 's> {
                     }
                     None => self.router.ended(request, self.now),
                 }
-                let Turn { session, turn, think } =
-                    self.turns.remove(request).expect("a request that ends was in flight");
-                if matches!(signal, Signal::Rejected(_)) {
-                    self.arrivals.rejected(session, turn);
+                match signal {
+                    Signal::Rejected(_) => self.arrivals.given_up(request, self.now),
+                    _ => self.arrivals.served(request, self.now),
                 }
-                self.arrivals.ended(session, turn, think, self.now);
             }
         }
         self.release_queued()
@@ -257,8 +245,7 @@ impl<'r, 's> World<'r, 's> {
             self.arrived += 1;
             self.sink.record(&ServeEvent::RequestArrived { request: id, at: arrival.at, details: &request });
             if self.coupled {
-                let turn = Turn { session: request.session, turn: request.turn, think: request.think };
-                self.turns.insert(id, turn);
+                self.arrivals.entered(id, &request);
             }
             if let Some(reason) = self.handoffs.as_ref().and_then(|handoffs| handoffs.refuse(&request)) {
                 self.refuse(id, reason);
@@ -291,9 +278,7 @@ impl<'r, 's> World<'r, 's> {
     fn refuse(&mut self, request: RequestId, reason: RejectReason) {
         let (worker, at) = (WorkerId(self.prefill_workers), self.now);
         self.sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });
-        let Turn { session, turn, think } = self.turns.remove(request).expect("it has just arrived");
-        self.arrivals.rejected(session, turn);
-        self.arrivals.ended(session, turn, think, self.now);
+        self.arrivals.given_up(request, self.now);
     }
 
     /// Lets go whom the router lets go.
