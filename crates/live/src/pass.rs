@@ -38,19 +38,49 @@ impl Facts {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// Takes out what passes from `at` on compute, by the clock of the model: a scheduler may be ahead.
+    pub(crate) fn later(&mut self, at: Nanos) -> Self {
+        Self(
+            self.0
+                .extract_if(.., |fact| matches!(fact, Fact::Computed { start, .. } if *start >= at))
+                .collect(),
+        )
+    }
+
+    /// Forgets what is not told yet of a request that was given up.
+    pub(crate) fn forget(&mut self, given_up: RequestId) {
+        self.0.retain(|fact| !matches!(fact, Fact::Computed { request, .. } if *request == given_up));
+    }
 }
 
 /// An event of a pass without the times of the model.
 #[derive(Debug)]
 enum Fact {
     Queued(RequestId),
-    Admitted { request: RequestId, reused_tokens: u32 },
+    Admitted {
+        request: RequestId,
+        reused_tokens: u32,
+    },
     Preempted(RequestId),
-    Computed { request: RequestId, tokens: u32 },
-    Emitted { requests: Vec<RequestId>, steps: usize },
-    Ran { blocks_in_use: u32 },
+    /// By the pass that begins at `start`, by the clock of the model.
+    Computed {
+        request: RequestId,
+        tokens: u32,
+        start: Nanos,
+    },
+    Emitted {
+        requests: Vec<RequestId>,
+        steps: usize,
+    },
+    Ran {
+        blocks_in_use: u32,
+    },
     Completed(RequestId),
-    Rejected { request: RequestId, reason: RejectReason },
+    Rejected {
+        request: RequestId,
+        reason: RejectReason,
+    },
 }
 
 impl Sink<ServeEvent<'_>> for Facts {
@@ -61,7 +91,9 @@ impl Sink<ServeEvent<'_>> for Facts {
                 Fact::Admitted { request, reused_tokens }
             }
             ServeEvent::RequestPreempted { request, .. } => Fact::Preempted(request),
-            ServeEvent::PromptComputed { request, tokens, .. } => Fact::Computed { request, tokens },
+            ServeEvent::PromptComputed { request, tokens, start, .. } => {
+                Fact::Computed { request, tokens, start }
+            }
             ServeEvent::TokensEmitted { steps, requests, .. } => {
                 Fact::Emitted { requests: requests.to_vec(), steps: steps.len() }
             }
@@ -87,7 +119,7 @@ impl Fact {
             Self::Preempted(request) => {
                 sink.record(&ServeEvent::RequestPreempted { request, worker, at: start });
             }
-            Self::Computed { request, tokens } => {
+            Self::Computed { request, tokens, .. } => {
                 let step = end - start;
                 sink.record(&ServeEvent::PromptComputed { request, worker, start, step, tokens });
             }

@@ -94,7 +94,7 @@ fn live(desk: &Desk, ready: Sender<Result<()>>, mut tell: impl FnMut(Report)) ->
     let _ = ready.send(Ok(()));
     drop(ready);
     if let Ok(Order::Begin(clock)) = desk.orders.recv() {
-        let ran = Worker { desk, clock, engine: engine.as_mut() }.run(&mut tell);
+        let ran = Worker { desk, clock, engine: engine.as_mut(), ahead: Facts::default() }.run(&mut tell);
         ran.unwrap_or_else(|error| tell(Report::Failed(error)));
     }
     Done { work: engine.work(), provenance: timing.provenance(), gpus: timing.gpus() }
@@ -104,6 +104,8 @@ struct Worker<'d> {
     desk: &'d Desk,
     clock: Clock,
     engine: &'d mut dyn Engine,
+    /// What the pass after the one at hand computes, if it is scheduled already.
+    ahead: Facts,
 }
 
 impl Worker<'_> {
@@ -113,7 +115,7 @@ impl Worker<'_> {
         while self.take_orders(rest, tell).is_ok() && !self.desk.stop.load(Ordering::Relaxed) {
             let start = self.clock.now();
             let modelled = self.engine.boundary();
-            let mut facts = Facts::default();
+            let mut facts = std::mem::take(&mut self.ahead);
             let one_pass = Horizon { starts_before: modelled + Nanos(1), ends_by: Nanos::MAX };
             self.engine.advance(one_pass, &mut facts)?;
             let mut signals = Vec::new();
@@ -123,6 +125,7 @@ impl Worker<'_> {
                 continue;
             }
             let due = self.engine.boundary();
+            self.ahead = facts.later(due.max(modelled + Nanos(1)));
             let Some(end) = self.clock.wait_until(due, &self.desk.stop) else { return Ok(()) };
             let mut changes = Vec::new();
             self.engine.take_changes(due, &mut changes);
@@ -152,6 +155,7 @@ impl Worker<'_> {
             Order::Drop(request) => {
                 // One that has ended was told with its last pass.
                 if self.engine.cancel(request, self.clock.now()) {
+                    self.ahead.forget(request);
                     tell(Report::Dropped(request));
                 }
             }

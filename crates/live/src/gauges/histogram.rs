@@ -1,4 +1,5 @@
-//! Histograms of fixed buckets, with the bounds of vLLM 0.30 (vllm/v1/metrics), so that its dashboards fit.
+//! Histograms of fixed buckets, with the bounds that vLLM has (vllm/v1/metrics/loggers.py), so that its
+//! dashboards fit.
 
 use std::sync::Arc;
 

@@ -60,6 +60,20 @@ fn a_live_run_takes_the_time_of_the_model() {
     }
 }
 
+/// Broken by: a pass that is scheduled while another runs and is told with that one: its prompt would be
+/// computed in the time of a decode pass, and wait for its token.
+#[test]
+fn what_is_scheduled_ahead_is_told_with_its_own_pass() {
+    let load = ReplayArgs { arrival_interval_ms: Some(60.0), ..synthetic(2000, 30, 8) };
+    let args = ReplayArgs { extra_engine_args: Some(r#"{"async_scheduling":true}"#.to_owned()), ..load };
+    let prefill = |args: &ReplayArgs| {
+        let (replayed, _) = run(args);
+        replayed.report["attribution"]["ttft"]["prefill_ms"]["mean"].as_f64().unwrap()
+    };
+    let (modelled, live) = (prefill(&args), prefill(&online(args)));
+    assert!(live > modelled * 0.7 && live < modelled * 2.0, "{live} ms instead of {modelled} ms");
+}
+
 /// Broken by: a cap that is exceeded, a turn sent before the one it follows, or a lag where nothing is due.
 #[test]
 fn a_closed_loop_of_sessions_is_live_too() {
