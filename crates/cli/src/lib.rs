@@ -1,5 +1,5 @@
-//! The `wavetank` command as a library: flags in, one verb, an exit code out. The binary and the Python package
-//! run it.
+//! The `wavetank` command as a library: flags in, one verb, an exit code out. The binary runs it, and the
+//! Python package.
 //!
 //! Exit codes: 0 done, 1 a check failed, 2 could not run, 130 interrupted with a partial result written.
 #![forbid(unsafe_code)]

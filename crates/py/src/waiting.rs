@@ -1,4 +1,4 @@
-//! Long work beside the interpreter: others run meanwhile, Ctrl-C is heard, and someone is told how far it is.
+//! Long work beside the interpreter: others run meanwhile, Ctrl-C is heard, and how far it is is told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::failure::{exception, panicked};
 
 /// Between two looks at signals.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long work that was asked to end may take for it. What reads a trace does not hear; it ends when it has read it.
+/// How long work that was asked to end may take for it. What reads a trace does not hear, and ends when it
+/// has read it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What work and who waits for it share.
