@@ -34,7 +34,7 @@ impl Tally {
         Self::of_parts(line.trim().strip_prefix("parity:")?, ',')
     }
 
-    /// Reads the last line of pytest: `=== 1 failed, 35 passed, 2 skipped in 4.20s ===`; what cannot be run is
+    /// Reads the last line of pytest: `== 1 failed, 35 passed, 2 skipped in 4.20s ==`; what cannot be run is
     /// an error there, and a failure here.
     pub(crate) fn of_pytest(line: &str) -> Option<Self> {
         let text = line.trim().trim_matches('=').trim();
