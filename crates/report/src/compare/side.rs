@@ -47,7 +47,7 @@ impl Side {
     /// The results in a file, or in a directory of repeats.
     pub fn read(path: &Path) -> Result<Self> {
         let files = if path.is_dir() { results_in(path)? } else { vec![path.to_owned()] };
-        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let name = name_of(path);
         let mut side: Option<Self> = None;
         for file in &files {
             let place = file.display().to_string();
@@ -109,8 +109,18 @@ impl Side {
     }
 }
 
+/// What a side is called: a file or directory without its extension, and one that all runs of a program have
+/// in common as the directory it is in.
+fn name_of(path: &Path) -> String {
+    let is_artifact = formats::ALL
+        .iter()
+        .any(|format| format.artifact.is_some_and(|name| path.file_name().is_some_and(|file| file == name)));
+    let folder = path.parent().and_then(Path::file_stem).filter(|_| is_artifact);
+    folder.or(path.file_stem()).unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
 /// The results in a file: one object, or several one after the other.
-fn of_content(name: &str, content: &[u8]) -> Result<Side> {
+pub(super) fn of_content(name: &str, content: &[u8]) -> Result<Side> {
     let mut side: Option<Side> = None;
     for (at, result) in Deserializer::from_slice(content).into_iter::<Value>().enumerate() {
         let result = result.map_err(|error| Error::input(format!("not valid JSON: {error}")))?;

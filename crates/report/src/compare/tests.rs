@@ -131,6 +131,10 @@ fn a_metric_has_one_tolerance() {
     assert_eq!(verdict.failures, []);
     assert_eq!(judged(&["5%"], before, after).unwrap().failures[0].metric, "p99_ttft_ms");
     assert_eq!(judged(&[], before, after).unwrap(), Verdict::default());
+    for twice in [["5%", "6"], ["p99_ttft_ms 5%", "p99_ttft_ms 5%"]] {
+        let error = judged(&twice, before, after).unwrap_err().to_string();
+        assert!(error.contains("--within: says twice how far"), "{error}");
+    }
 }
 
 /// Broken by: a pass where nothing was compared.
@@ -193,7 +197,10 @@ fn a_directory_of_artifacts_is_one_result() {
     let run = [("profile_export_aiperf.json", export.as_str()), ("inputs.json", "{}"), (".ready.json", "{}")];
     assert_eq!(Side::read(folder(&run).path()).unwrap().runs(), 1);
     let runs = [("a/profile_export_aiperf.json", &*export), ("b/profile_export_aiperf.json", &*export)];
-    assert_eq!(Side::read(folder(&runs).path()).unwrap().runs(), 2);
+    let folders = folder(&runs);
+    assert_eq!(Side::read(folders.path()).unwrap().runs(), 2);
+    let one = Side::read(&folders.path().join("a/profile_export_aiperf.json")).unwrap();
+    assert_eq!(one.name, "a", "every run has a file of that name");
     let mixed = [("1.json", export.as_str()), ("2.json", r#"{"completed_requests":1}"#)];
     let error = Side::read(folder(&mixed).path()).unwrap_err().to_string();
     assert!(error.contains("2.json: is of another format: replay, the ones before it aiperf"), "{error}");

@@ -77,7 +77,11 @@ impl Tolerance {
     /// finds nothing to judge is an error.
     pub fn judge(tolerances: &[Self], comparison: &Comparison) -> Result<Verdict> {
         let mut verdict = Verdict::default();
-        for tolerance in tolerances {
+        for (at, tolerance) in tolerances.iter().enumerate() {
+            if tolerances[..at].iter().any(|other| other.metric == tolerance.metric) {
+                let metric = tolerance.metric.as_deref().unwrap_or("all metrics");
+                return Err(Error::usage(format!("says twice how far {metric} may be off")).at(FLAG));
+            }
             let rows = match &tolerance.metric {
                 Some(metric) => vec![comparison.row(metric, FLAG)?],
                 None => watched(comparison, tolerances)?,

@@ -5,10 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::compare::Side;
+use crate::compare::side::of_content;
+use crate::compare::{Comparison, Side};
+use crate::render::comparison::{Scope, table};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/results")
@@ -135,6 +138,32 @@ fn values_of_another_type_are_named_or_left_out() {
     let mut replay = sample("replay.json");
     replay["completed_requests"] = json!("500");
     assert!(read(&replay).unwrap_err().to_string().contains("\"completed_requests\" is not a number"));
+}
+
+proptest! {
+    /// Whatever is in a file, it is read or refused, and what was read is compared.
+    /// Broken by: an index without a check, arithmetic that wants more than there is.
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        which in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40, 0usize..12), 0..4),
+    ) {
+        let pieces = ["", "null", "[]", "{}", "0", "-1", "1e308", "\"\"", ",", "\u{7f}", "[[1e300],[]]", "true"];
+        let samples = samples();
+        let mut content = fs::read(&which.get(&samples).1).unwrap();
+        for (place, length, piece) in changes {
+            let start = place.index(content.len());
+            let end = (start + length).min(content.len());
+            content.splice(start..end, pieces[piece].bytes());
+        }
+        if let Ok(side) = of_content("any", &content) {
+            let other = Side::read(&folder().join("vllm_serve.detailed.json")).unwrap();
+            if let Ok(compared) = Comparison::of(&side, &other) {
+                prop_assert!(compared.json()["rows"].is_array());
+                prop_assert!(table(&compared, Scope::All).contains("vllm_serve"));
+            }
+        }
+    }
 }
 
 /// Broken by: seconds taken for milliseconds, a unit nobody knows taken for ours.
