@@ -148,7 +148,8 @@ proptest! {
         which in any::<prop::sample::Index>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40, 0usize..12), 0..4),
     ) {
-        let pieces = ["", "null", "[]", "{}", "0", "-1", "1e308", "\"\"", ",", "\u{7f}", "[[1e300],[]]", "true"];
+        let pieces =
+            ["", "null", "[]", "{}", "0", "-1", "1e308", "\"\"", ",", "\u{7f}", "[[1e300],[]]", "true"];
         let samples = samples();
         let mut content = fs::read(&which.get(&samples).1).unwrap();
         for (place, length, piece) in changes {
