@@ -7,6 +7,7 @@
 
 from wavetank._wavetank import Requests, __version__
 from wavetank.bench import run_bench
+from wavetank.comparison import Comparison, compare
 from wavetank.errors import (
     Error,
     InputError,
@@ -23,6 +24,7 @@ from wavetank.validation import validate
 
 __all__ = [
     "BenchReport",
+    "Comparison",
     "Error",
     "InputError",
     "IoError",
@@ -37,6 +39,7 @@ __all__ = [
     "ValidateReport",
     "WavetankWarning",
     "__version__",
+    "compare",
     "read_trace",
     "run_bench",
     "run_synthetic_trace_replay",

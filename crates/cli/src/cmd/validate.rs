@@ -1,6 +1,5 @@
 //! `wavetank validate`: a measured run against its simulation.
 
-use crate::exit::Exit;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,6 +8,7 @@ use wavetank_report::render;
 use wavetank_study::validate::Case;
 
 use super::picture_flags::PictureFlags;
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]
