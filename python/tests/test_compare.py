@@ -48,7 +48,7 @@ def test_a_simulation_beside_a_real_benchmark(sample, reports):
     compared = wavetank.compare(SAMPLES / sample, reports[0])
     metrics = {row["metric"] for row in compared["rows"]}
     assert {"output_throughput_tok_s", "mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms"} <= metrics
-    assert [side["format"] for side in compared["sides"]] == [sample.split(".")[0], "replay"]
+    assert [side["format"] for side in compared["sides"]] == [sample.split(".")[0].replace("_", "-"), "replay"]
 
 
 def test_notebooks_show_it(reports):
@@ -63,7 +63,7 @@ def test_notebooks_show_it(reports):
     ("arguments", "kind", "message"),
     [
         ((5, {}), wavetank.UsageError, "before: must be a path"),
-        (({}, {}), wavetank.InputError, ""),
+        (({}, {}), wavetank.InputError, "format|result"),
         (("nowhere.json", {}), wavetank.IoError, "nowhere.json"),
     ],
 )
