@@ -144,7 +144,7 @@ def _replay(flags: dict[str, Any], given: Mapping[str, Any]) -> ReplayReport:
     aic = given["aic_perf_config"]
     if aic is not None:
         flags.update({name if name.startswith("aic_") else f"aic_{name}": aic[name] for name in aic})
-    wanted = {
+    wanted: _wavetank.Wanted = {
         "seeds": given["seeds"],
         "capture": given["capture_per_request"],
         "jsonl": given["report_jsonl_path"],
