@@ -2,10 +2,26 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypedDict, final
+from typing import Any, TypedDict, final, type_check_only
 
+__all__ = [
+    "Requests",
+    "Trace",
+    "__version__",
+    "bench",
+    "main",
+    "page",
+    "plot",
+    "plot_names",
+    "plot_png",
+    "replay",
+    "replay_flags",
+    "to_json",
+    "validate",
+]
 __version__: str
 
+@type_check_only
 class Wanted(TypedDict):
     """What is wanted of a replay besides its report."""
 
