@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -81,3 +87,53 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in {"run.json": RUN, "workload.jsonl": WORKLOAD, "measured.csv": MEASURED}.items():
         (folder / name).write_text(text)
     return folder
+
+
+SMALL = ["--l1-size-gb", "0.05", "--chunk-size", "4"]
+
+
+class Server:
+    """A `wavetank serve` on any free port of the loopback."""
+
+    def __init__(self, *flags: str) -> None:
+        words = [sys.executable, "-m", "wavetank", "serve", "--port", "0", "--http-port", "0", *SMALL, *flags]
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        line = self.process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert found, line
+        self.url = found.group()
+        # Nobody reads what it says from here on, and it must not wait for that.
+        self._reader = threading.Thread(target=self.process.stderr.read)
+        self._reader.start()
+
+    def end(self) -> int:
+        """Ask it to end, if it has not; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(60)
+        self._reader.join()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return code
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A server for all tests that do not end it."""
+    server = Server()
+    yield server
+    assert server.end() == 0
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """`serve("--flag", ...)` starts a server that ends with the test."""
+    started = []
+
+    def start(*flags: str) -> Server:
+        started.append(Server(*flags))
+        return started[-1]
+
+    yield start
+    assert [server.end() for server in started] == [0] * len(started)

@@ -31,7 +31,7 @@ class InputError(Error, ValueError):
 
 
 class IoError(Error, OSError):
-    """The operating system refused."""
+    """The operating system, the network or a server refused."""
 
 
 class UnsupportedError(Error, NotImplementedError):
