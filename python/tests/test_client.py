@@ -62,7 +62,8 @@ def test_objects_have_names_of_their_own(client: Client) -> None:
     assert seen["prefix"]["rows"] == 2
     for other in ({"cache_salt": "bob", "kv_ranks": [1]}, {"cache_salt": "alice", "kv_ranks": [3]}):
         assert client.lookup("other", "m", chunk_hashes=hashes, **other)["found_chunks"] == 0
-    behind = client.lookup("gap", "m", chunk_hashes=["ff", "a1"], cache_salt="alice", kv_ranks=[1], mode="blend")
+    words = {"chunk_hashes": ["ff", "a1"], "cache_salt": "alice", "kv_ranks": [1]}
+    behind = client.lookup("gap", "m", mode="blend", **words)
     assert behind["chunks"] == ["absent", "l1"] and behind["mode"] == "blend"
     assert {at: bytes(part) for at, part in client.retrieve("gap").items()} == {1: b"zero"}
     for name in ("w", "prefix", "blend", "other", "gap"):
@@ -121,7 +122,7 @@ def test_how_the_server_is(server: Any, client: Client) -> None:
 
 
 def test_a_wrong_password_is_refused(serve: Serve, tmp_path: Path) -> None:
-    """Broken by: a password that is not sent, or a refusal that is lost because all of a body was not taken."""
+    """Broken by: a password that is not sent, or a refusal that is lost because the body was not taken."""
     (tmp_path / "password").write_text("sesame ü\n", encoding="utf-8")
     guarded = serve("--password-file", str(tmp_path / "password"))
     with Client(guarded.url, password="sesame ü") as client:

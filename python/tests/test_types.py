@@ -50,7 +50,7 @@ def test_the_package_keeps_its_types(need: Need, tmp_path: Path, repository: Pat
     """Broken by: a function without types, or one that is called otherwise than it says."""
     need("mypy")
     config = str(repository / "pyproject.toml")
-    code, said = run("mypy", "--config-file", config, str(PACKAGE), cwd=tmp_path)
+    code, said = run("mypy", "--config-file", config, str(repository / "python" / "wavetank"), cwd=tmp_path)
     assert code == 0, said
 
 
