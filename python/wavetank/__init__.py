@@ -5,8 +5,9 @@
 >>> report["p99_ttft_ms"]
 """
 
-from wavetank._wavetank import Requests, __version__
+from wavetank._wavetank import __version__
 from wavetank.bench import run_bench
+from wavetank.client import Client
 from wavetank.comparison import Comparison, compare
 from wavetank.errors import (
     Error,
@@ -17,17 +18,21 @@ from wavetank.errors import (
     UsageError,
     WavetankWarning,
 )
+from wavetank.pictures import Page, Plot, page
 from wavetank.replay import run_synthetic_trace_replay, run_trace_replay
-from wavetank.reports import BenchReport, Plot, ReplayReport, Report, ValidateReport
+from wavetank.reports import BenchReport, ReplayReport, Report, ValidateReport
+from wavetank.tables import Requests
 from wavetank.traces import Trace, read_trace
 from wavetank.validation import validate
 
 __all__ = [
     "BenchReport",
+    "Client",
     "Comparison",
     "Error",
     "InputError",
     "IoError",
+    "Page",
     "Plot",
     "ReplayReport",
     "Report",
@@ -40,6 +45,7 @@ __all__ = [
     "WavetankWarning",
     "__version__",
     "compare",
+    "page",
     "read_trace",
     "run_bench",
     "run_synthetic_trace_replay",

@@ -13,7 +13,7 @@ from wavetank.reports import BenchReport
 def run_bench(*, progress: Progress | None = None, **flags: Any) -> BenchReport:
     """Run `wavetank bench` with its flags by name and give its report.
 
-    `run_bench(model="llama3.1-8b", num_users=50, duration=30, cpu_mem_gb=4, gpu_mem_gb=0, cache_dir="/mnt/nvme")`.
+    `run_bench(model="llama3.1-8b", num_users=50, duration=30, cpu_mem_gb=4, cache_dir="/mnt/nvme")`.
     A flag without a value is `True`, one that may be given again a list. `progress(done, total)` is called
     with milliseconds of the benchmark's time.
     """

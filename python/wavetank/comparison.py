@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wavetank import _check, _wavetank
+from wavetank._frames import frame_with
 from wavetank.reports import Report
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ class Comparison(dict[str, Any]):
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each metric that both sides have."""
-        import pandas
-
-        return pandas.DataFrame(self["rows"]).set_index("metric")
+        columns = ["before", "after", "change", "relative", "is_noise"]
+        rows = [[row["metric"], *(row[column] for column in columns)] for row in self["rows"]]
+        return frame_with(columns, rows, index=["metric"])
 
     def __repr__(self) -> str:
         return self.table

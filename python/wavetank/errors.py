@@ -4,13 +4,17 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """What is wrong (`message`), where (`place`) and what to do about it (`hint`)."""
+    """What is wrong (`message`), where (`place`) and what to do about it (`hint`).
+
+    `status` is what a server answered that refused.
+    """
 
     def __init__(self, message: str, place: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, place, hint)
         self.message = message
         self.place = place
         self.hint = hint
+        self.status: int | None = None
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
@@ -27,7 +31,7 @@ class InputError(Error, ValueError):
 
 
 class IoError(Error, OSError):
-    """The operating system refused."""
+    """The operating system, the network or a server refused."""
 
 
 class UnsupportedError(Error, NotImplementedError):

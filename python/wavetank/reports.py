@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import html
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wavetank import _wavetank
+from wavetank import _markup, _wavetank
+from wavetank._frames import frame_with
+from wavetank._markup import number, percent
+from wavetank.pictures import Pictured, Runs
+from wavetank.tables import Requests
 
 if TYPE_CHECKING:
     import pandas
 
 
-class Report(dict[str, Any]):
+class Report(Pictured, dict[str, Any]):
     """A report as the command writes it, with what notebooks want of it."""
-
-    title = "wavetank"
 
     def to_dict(self) -> dict[str, Any]:
         """Without the manners."""
@@ -31,52 +32,45 @@ class Report(dict[str, Any]):
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.to_json())
 
-    def to_html(self, title: str | None = None) -> str:
-        """A page of its own that opens without a network."""
-        return _wavetank.page(title or self.title, [(self._name(), self)])
+    def _runs(self) -> Runs:
+        return [("run", self)]
 
-    @property
-    def plots(self) -> list[str]:
-        """The names of its plots."""
-        return _wavetank.plot_names([(self._name(), self)])
+    def _repr_html_(self) -> str:
+        return "".join([_markup.heading(self._headline()), *self._parts(), self._warned(), self._picture()])
 
-    def plot(self, name: str | None = None) -> Plot:
-        """A plot of it: one of `plots`, the first unless it is named."""
-        if name is None:
-            name = self.plots[0]
-        svg, png = _wavetank.plot(name, [(self._name(), self)])
-        return Plot(name, svg, png)
+    def _headline(self) -> str:
+        return self.title
 
-    def _name(self) -> str:
-        return "run"
+    def _parts(self) -> Iterator[str]:
+        """HTML, piece by piece, between the first line and the picture."""
+        yield from ()
 
+    def _warned(self) -> str:
+        return _markup.listing(f"Warning: {warning}" for warning in self.get("warnings", []))
 
-class Plot:
-    """A picture that notebooks show."""
-
-    def __init__(self, name: str, svg: str, png: bytes) -> None:
-        self.name = name
-        self.svg = svg
-        self.png = png
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as .svg or .png."""
-        if os.fspath(path).endswith(".png"):
-            with open(path, "wb") as file:
-                file.write(self.png)
-        else:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(self.svg)
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def __repr__(self) -> str:
-        return f"<wavetank.Plot: {self.name}>"
+    def _picture(self) -> str:
+        names = self.plots
+        return _markup.picture(self.plot(names[0]).svg, names[0]) if names else ""
 
 
-STATISTICS = ["mean", "min", "max", "std", "p50", "p75", "p90", "p95", "p99"]
-LATENCIES = ["ttft_ms", "ttst_ms", "tpot_ms", "itl_ms", "e2e_latency_ms", "output_token_throughput_per_user"]
+STATISTICS = ["mean", "min", "max", "std", "median", "p75", "p90", "p95", "p99"]
+LATENCIES = {
+    "ttft_ms": "Time to first token (ms)",
+    "ttst_ms": "Time to second token (ms)",
+    "tpot_ms": "Time per output token (ms)",
+    "itl_ms": "Inter-token latency (ms)",
+    "e2e_latency_ms": "Request latency (ms)",
+    "output_token_throughput_per_user": "Output tokens/s per user",
+}
+RATES = {
+    "request_throughput_rps": "requests/s",
+    "output_throughput_tok_s": "output tokens/s",
+    "input_throughput_tok_s": "input tokens/s",
+    "goodput_request_throughput_rps": "requests/s within the SLA",
+}
+
+
+SEEDED = ["mean_ttft_ms", "p99_ttft_ms", "mean_itl_ms", "mean_e2e_latency_ms", "output_throughput_tok_s"]
 
 
 class ReplayReport(Report):
@@ -86,7 +80,7 @@ class ReplayReport(Report):
 
     def __init__(self, report: Mapping[str, Any], per_request: _wavetank.Requests | None = None) -> None:
         super().__init__(report)
-        self.per_request = per_request
+        self.per_request = None if per_request is None else Requests(per_request)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -95,15 +89,60 @@ class ReplayReport(Report):
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each latency, a column for each statistic."""
-        import pandas
-
-        rows = {
-            name: {statistic: self.get(f"{statistic}_{name}") for statistic in STATISTICS} for name in LATENCIES
-        }
-        return pandas.DataFrame.from_dict(rows, orient="index", columns=STATISTICS)
+        return frame_with(STATISTICS, [[name, *self._row(name)] for name in LATENCIES], index=["latency"])
 
     def __repr__(self) -> str:
         return f"<wavetank.ReplayReport: {self['completed_requests']} requests>"
+
+    def _headline(self) -> str:
+        simulation = self["plan"]["simulation"]
+        fleet, decode = f"{simulation['num_workers']}", simulation["decode"]
+        if decode is not None:
+            fleet += f" prefill and {decode['num_workers']} decode"
+        served, router = f"{self['completed_requests']:,}", simulation["router_mode"]
+        return f"{self.title}: {served} requests, {fleet} workers, {router}"
+
+    def _parts(self) -> Iterator[str]:
+        rows = ([name, *map(number, self._row(key))] for key, name in LATENCIES.items())
+        yield _markup.table(["", *STATISTICS], rows)
+        rates = [f"{number(self[key])} {name}" for key, name in RATES.items() if key in self]
+        reused = percent(self["prefix_cache_reused_ratio"])
+        yield _markup.paragraph(f"{', '.join(rates)}; {reused} of prompt tokens were reused")
+        yield _markup.paragraph(f"Where the time to the first token goes: {self._bottlenecks()}")
+        if "seeds" in self:
+            yield _over_seeds(self["seeds"])
+
+    def _row(self, latency: str) -> list[float | None]:
+        # The report has zeros where no request ended.
+        known = self["completed_requests"] > 0
+        return [self.get(f"{statistic}_{latency}") if known else None for statistic in STATISTICS]
+
+    def _bottlenecks(self) -> str:
+        parts = self["attribution"]["ttft"].items()
+        shares = {_words(name): part["share_of_mean_ttft"] for name, part in parts}
+        most = sorted((name for name in shares if shares[name] > 0), key=lambda name: -shares[name])
+        return ", ".join(f"{name} {percent(shares[name], 0)}" for name in most) or "nowhere"
+
+
+def _words(key: str) -> str:
+    return key.removesuffix("_ms").replace("_", " ")
+
+
+def _over_seeds(seeds: Mapping[str, Any]) -> str:
+    columns = ["mean", "min", "max", "std"]
+    rows = ([name, *(number(seeds["metrics"][name][column]) for column in columns)] for name in SEEDED)
+    return _markup.table([f"Over {len(seeds['values'])} seeds", *columns], rows)
+
+
+WAITS = {
+    "end_to_end_latency_ms": "end_to_end",
+    "queue_wait_ms": "queue_wait",
+    "storage_io_latency_ms": "storage_io",
+    "generation_latency_ms": "generation",
+}
+PARTS = ["total", "wait", "service", "device", "host"]
+GIB = 2**30
+SPREAD = ["mean", "p50", "p95", "p99", "p999", "p9999"]
 
 
 class BenchReport(Report):
@@ -114,6 +153,79 @@ class BenchReport(Report):
     def __init__(self, report: Mapping[str, Any], failure: str | None = None) -> None:
         super().__init__(report)
         self.failure = failure
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each latency: of requests, and of reads and writes of each tier with their parts.
+
+        `frame.loc[("storage", "read", "device"), "p99_ms"]`. What has no samples is NaN.
+        """
+        columns = ["operations", "bytes", "gib_per_s", *(f"{name}_ms" for name in SPREAD)]
+        rows = [*self._requests(), *self._tiers()]
+        return frame_with(columns, rows, index=["tier", "operation", "part"])
+
+    def _requests(self) -> Iterator[list[Any]]:
+        served = self["requests_completed"]
+        for key, name in WAITS.items():
+            yield ["requests", name, "total", served, None, None, *_spread(self["summary"][key], served)]
+
+    def _tiers(self) -> Iterator[list[Any]]:
+        for tier in self["summary"]["tiers"]:
+            for operation in ("read", "write"):
+                lane, rate = tier[f"{operation}s"], tier[f"{operation}_bandwidth_gbps"]
+                moved = [lane["operations"], lane["bytes"], rate]
+                for part in PARTS:
+                    yield [tier["role"], operation, part, *moved, *_spread(lane[f"{part}_ms"], moved[0])]
+
+    def __repr__(self) -> str:
+        return f"<wavetank.BenchReport: {self['requests_completed']} requests>"
+
+    def _headline(self) -> str:
+        plan, health = self["plan"], self["summary"]["cache_stats"]["storage_health"]
+        who = f"{plan['model']['title']}, {plan['run']['users']} users"
+        return f"{self.title}: {who}, storage assessment {health['overall_status']}"
+
+    def _parts(self) -> Iterator[str]:
+        summary = self["summary"]
+        if self.failure:
+            yield _markup.paragraph(f"Failed: {self.failure}")
+        yield _markup.listing(_criterion(one) for one in summary["cache_stats"]["storage_health"]["criteria"])
+        yield _markup.table(["", "value", "unit"], self._metrics())
+        rows = ([_words(row[1]), *map(number, row[-len(SPREAD) :])] for row in self._requests())
+        yield _markup.table(["Latency (ms)", *SPREAD], rows)
+        spread = ["mean ms", "p50", "p95", "p99", "device p95", "wait p95"]
+        yield _markup.table(["Tier", "operations", "GiB", "GiB/s", *spread], self._lanes())
+        yield _markup.paragraph(f"Cache: hit rate {percent(summary['cache_stats']['cache_hit_rate'])}")
+        yield _markup.paragraph(f"Bottleneck: {summary['bottleneck']['sentence']}")
+
+    def _metrics(self) -> Iterator[list[str]]:
+        summary = self["summary"]
+        metrics = {"decode_bytes_read": summary["decode_bytes_read"]}
+        metrics |= {f"{name}_throughput": metric for name, metric in summary["throughput"].items()}
+        for name, metric in metrics.items():
+            yield [_words(name), number(metric["value"]), metric["unit"]]
+
+    def _lanes(self) -> Iterator[list[str]]:
+        for tier in self["summary"]["tiers"]:
+            for operation in ("read", "write"):
+                lane, rate = tier[f"{operation}s"], tier[f"{operation}_bandwidth_gbps"]
+                count, p95 = lane["operations"], SPREAD.index("p95")
+                parts = (lane["total_ms"], lane["device_ms"], lane["wait_ms"])
+                total, device, wait = (_spread(part, count) for part in parts)
+                numbers = [count, lane["bytes"] / GIB, rate, *total[: p95 + 2], device[p95], wait[p95]]
+                yield [f"{tier['role']} {operation}", *map(number, numbers)]
+
+
+def _spread(latency: Mapping[str, float], samples: int) -> list[float | None]:
+    """The report has zeros where there are no samples."""
+    return [latency[name] if samples else None for name in SPREAD]
+
+
+def _criterion(criterion: Mapping[str, Any]) -> str:
+    if criterion["passed"] is None:
+        return f"{criterion['name']}: {criterion['note']}"
+    unit = criterion["unit"]
+    found = percent(criterion["actual"]) if unit == "ratio" else f"{number(criterion['actual'])} {unit}"
+    return f"{'✓' if criterion['passed'] else '✗'} {criterion['name']}: {found}"
 
 
 class ValidateReport(Report):
@@ -126,8 +238,32 @@ class ValidateReport(Report):
         self.table = table
         self.failure = failure
 
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each statistic of each metric: measured, simulated, and the relative error."""
+        columns = ["measured", "simulated", "error"]
+        rows = [[metric, statistic, *map(cell.get, columns)] for metric, statistic, cell in self._cells()]
+        return frame_with(columns, rows, index=["metric", "statistic"])
+
+    def _cells(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        for metric, statistics in self["metrics"].items():
+            for statistic, cell in statistics.items():
+                yield metric, statistic, cell
+
+    def _rows(self) -> Iterator[list[str]]:
+        for metric, statistic, cell in self._cells():
+            sides = map(number, (cell["measured"], cell["simulated"]))
+            yield [f"{metric} {statistic}", *sides, percent(cell["error"], 2)]
+
     def __repr__(self) -> str:
         return self.table
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.table)}</pre>"
+    def _headline(self) -> str:
+        run = self["run"]
+        return f"{self.title}: {run['model']} on {run['hardware']}, {self['counts']['requests']:,} requests"
+
+    def _parts(self) -> Iterator[str]:
+        if self.failure:
+            yield _markup.paragraph(f"Failed: {self.failure}")
+        yield _markup.table(["Metric", "measured", "simulated", "error"], self._rows())
+        if self["worst"]:
+            yield _markup.paragraph(f"Worst: {self['worst']['name']}, {percent(self['worst']['error'], 2)}")

@@ -27,7 +27,7 @@ mod _wavetank {
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]
-    use super::pictures::{page, plot, plot_names, to_json};
+    use super::pictures::{page, plot, plot_names, plot_png, to_json};
     #[pymodule_export]
     use super::replay::{replay, replay_flags};
     #[pymodule_export]

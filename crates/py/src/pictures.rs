@@ -1,7 +1,7 @@
 //! Reports as JSON, pages and plots.
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use serde_json::Value;
 use wavetank::{Error, Run, page as page_of};
 use wavetank_report::render::{html, json, plots};
@@ -55,13 +55,33 @@ pub(crate) fn plot_names(py: Python<'_>, reports: Vec<(String, Bound<'_, PyDict>
     Ok(plots::all(&page).into_iter().map(|plot| plot.name).collect())
 }
 
-/// A plot of reports, as the text of an SVG and the bytes of a PNG.
+/// A plot of reports as the text of an SVG.
 #[pyfunction]
 pub(crate) fn plot(
     py: Python<'_>,
     name: &str,
     reports: Vec<(String, Bound<'_, PyDict>)>,
-) -> PyResult<(String, Vec<u8>)> {
+) -> PyResult<String> {
+    with_plot(py, name, reports, |plot| plot.svg())
+}
+
+/// The same as a PNG.
+#[pyfunction]
+pub(crate) fn plot_png<'py>(
+    py: Python<'py>,
+    name: &str,
+    reports: Vec<(String, Bound<'py, PyDict>)>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let png = with_plot(py, name, reports, |plot| py.detach(|| plot.png()))?;
+    Ok(PyBytes::new(py, &png))
+}
+
+fn with_plot<T>(
+    py: Python<'_>,
+    name: &str,
+    reports: Vec<(String, Bound<'_, PyDict>)>,
+    draw: impl FnOnce(&plots::Plot<'_>) -> T,
+) -> PyResult<T> {
     let runs = runs(reports)?;
     let page = page_of("plots", &runs).map_err(|error| exception(py, &error))?;
     let all = plots::all(&page);
@@ -70,5 +90,5 @@ pub(crate) fn plot(
         let error = Error::usage(format!("there is no plot \"{name}\" of it"));
         return Err(exception(py, &error.hint(format!("there are {}", known.join(", ")))));
     };
-    Ok((plot.svg(), plot.png()))
+    Ok(draw(plot))
 }

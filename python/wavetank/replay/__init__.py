@@ -145,7 +145,7 @@ def _replay(flags: dict[str, Any], given: Mapping[str, Any]) -> ReplayReport:
         aic = _check.mapping("aic_perf_config", given["aic_perf_config"])
         flags.update({name if name.startswith("aic_") else f"aic_{name}": aic[name] for name in aic})
     seeds, jsonl = given["seeds"], given["report_jsonl_path"]
-    wanted = {
+    wanted: _wavetank.Wanted = {
         "seeds": None if seeds is None else _check.whole("seeds", seeds, 1, 10_000),
         "capture": bool(given["capture_per_request"]),
         "jsonl": None if jsonl is None else _check.path("report_jsonl_path", jsonl),

@@ -16,7 +16,7 @@ pub(crate) use plot::{Plot, Size};
 pub(crate) use scale::Span;
 pub(crate) use words::{Facts, drawn, numbers};
 
-use super::markup::{escape, slug};
+use super::markup::escape;
 use super::theme;
 use crate::figure::Figure;
 
@@ -25,7 +25,7 @@ pub(crate) const STYLE: &str = include_str!("figure.css");
 
 /// A whole file, light or dark as its reader is.
 pub(super) fn file(figure: &Figure) -> String {
-    whole(figure, &(theme::variables("svg") + STYLE))
+    whole(figure, &(theme::variables(".fig") + STYLE))
 }
 
 /// The same with light colours only, by their numbers.
@@ -37,12 +37,12 @@ fn whole(figure: &Figure, style: &str) -> String {
     let legend = legend::Legend::of(figure, Size::WIDE);
     let plot = Plot::of(figure, Size::WIDE, legend.height);
     let (width, height) = (plot.size.width, plot.size.height);
-    let id = slug(&figure.id);
+    let title = escape(&figure.title);
+    // Without ids: notebooks and pages take many of these in, and one of them twice.
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"fig\" viewBox=\"0 0 {width} {height}\" \
-         width=\"{width}\" height=\"{height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
-         <title id=\"{id}-t\">{}</title>\n<desc id=\"{id}-d\">{}</desc>\n<style>{}</style>\n",
-        escape(&figure.title),
+         width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{title}\">\n\
+         <title>{title}</title>\n<desc>{}</desc>\n<style>{}</style>\n",
         escape(&words::all(figure)),
         style.replace('<', ""),
     );

@@ -1,0 +1,203 @@
+"""The client against a real `wavetank serve` on a loopback port."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wavetank import Client, IoError, UsageError
+
+Serve = Callable[..., Any]
+
+
+@pytest.fixture
+def client(server: Any) -> Iterator[Client]:
+    with Client(server.url, timeout=60.0) as client:
+        yield client
+
+
+def test_what_was_stored_is_found_and_retrieved(client: Client) -> None:
+    """Broken by: frames written or read otherwise than the server does, bytes of another object."""
+    tokens = list(range(11))
+    missed = client.lookup("r1", "org/m", token_ids=tokens)
+    assert (missed["found_chunks"], missed["requested_tokens"], missed["chunks"]) == (0, 8, ["absent"] * 2)
+    nothing = client.retrieve("r1")
+    assert (dict(nothing), nothing.missing) == ({}, 2)
+    objects = [os.urandom(5000), bytes(range(256)) * 400]
+    stored = client.store("r1", objects)
+    assert (stored["stored"], stored["exists"], stored["bytes"]) == (2, 0, 5000 + 102_400)
+    assert client.store("r1", objects)["objects"] == [{"index": at, "state": "exists"} for at in (0, 1)]
+    assert client.end("r1") is True and client.end("r1") is False
+
+    found = client.lookup("r2", "org/m", chunk_hashes=missed["chunk_hashes"])
+    assert (found["found_chunks"], found["hit_tokens"], found["chunks"]) == (2, 8, ["l1", "l1"])
+    came = client.retrieve("r2")
+    assert came.missing == 0 and [bytes(came[at]) for at in (0, 1)] == objects
+    assert came[0].readonly and came[0].obj is came[1].obj
+    assert list(client.retrieve("r2", start=1)) == [1] and list(client.retrieve("r2", stop=1)) == [0]
+    second = client.retrieve("r2", chunk_hashes=missed["chunk_hashes"][1:])
+    assert {at: bytes(part) for at, part in second.items()} == {1: objects[1]}
+    client.end("r2")
+
+
+def test_objects_have_names_of_their_own(client: Client) -> None:
+    """Broken by: tenants, ranks or groups that are not told to the server."""
+    hashes = ["a1", "b2"]
+    words = {"model": "m", "chunk_hashes": hashes, "cache_salt": "alice", "kv_ranks": [1, 2], "groups": [0]}
+    stored = client.store("w", {0: b"zero", 3: b"three", 2: b"two"}, **words)
+    assert stored["stored"] == 3
+    seen = {
+        mode: client.lookup(mode, "m", chunk_hashes=hashes, cache_salt="alice", kv_ranks=[1, 2], mode=mode)
+        for mode in ("prefix", "blend")
+    }
+    assert [seen[mode]["chunks"] for mode in seen] == [["l1", "absent"]] * 2
+    assert seen["prefix"]["rows"] == 2
+    for other in ({"cache_salt": "bob", "kv_ranks": [1]}, {"cache_salt": "alice", "kv_ranks": [3]}):
+        assert client.lookup("other", "m", chunk_hashes=hashes, **other)["found_chunks"] == 0
+    words = {"chunk_hashes": ["ff", "a1"], "cache_salt": "alice", "kv_ranks": [1]}
+    behind = client.lookup("gap", "m", mode="blend", **words)
+    assert behind["chunks"] == ["absent", "l1"] and behind["mode"] == "blend"
+    assert {at: bytes(part) for at, part in client.retrieve("gap").items()} == {1: b"zero"}
+    for name in ("w", "prefix", "blend", "other", "gap"):
+        client.end(name)
+
+
+def test_buffers_of_any_kind_are_stored(client: Client) -> None:
+    """Broken by: lengths counted in elements, views that are copied wrongly, empty objects that are lost."""
+    objects = [bytearray(b"abc"), array("d", [1.5, 2.5]), memoryview(b"0123456789")[2:5], b""]
+    client.store("k", objects, model="kinds", chunk_hashes=["01", "02", "03", "04"])
+    client.lookup("k", "kinds", chunk_hashes=["01", "02", "03", "04"])
+    came = client.retrieve("k")
+    assert [bytes(came[at]) for at in range(4)] == [b"abc", array("d", [1.5, 2.5]).tobytes(), b"234", b""]
+    with pytest.raises(UsageError, match=r"object 0: has no bytes in one piece"):
+        client.store("k", [memoryview(b"0123456789")[::2]])
+    with pytest.raises(UsageError, match="-1: is no index of an object"):
+        client.store("k", {-1: b"x"})
+    assert client.store("k", [], model="kinds", chunk_hashes=["01"])["objects"] == []
+    client.end("k")
+
+
+def test_arrays_name_tokens(client: Client) -> None:
+    """Broken by: numbers that are not Python's own."""
+    asked = client.lookup("a", "org/m", token_ids=array("I", range(8)))
+    assert asked["chunk_hashes"] == client.lookup("a", "org/m", token_ids=range(8))["chunk_hashes"]
+    client.end("a")
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "said"),
+    [
+        (lambda c: c.retrieve("never"), 404, "has begun"),
+        (lambda c: c.lookup("x", "m"), 400, "token_ids or chunk_hashes"),
+        (lambda c: c.lookup("x", "m", token_ids=[-1]), 400, "the body"),
+        (lambda c: c.lookup("", "m", token_ids=[1]), 400, "request_id is missing"),
+        (lambda c: c.store("s&p=1 ü", {9: b""}, model="m", chunk_hashes=["01"]), 400, "no object 9"),
+    ],
+)
+def test_what_is_refused_is_said(
+    client: Client, call: Callable[[Client], object], status: int, said: str
+) -> None:
+    """Broken by: a status without its words, a refusal that is taken for an answer."""
+    with pytest.raises(UsageError, match=said) as refused:
+        call(client)
+    assert refused.value.status == status and refused.value.hint
+    assert refused.value.place == client._wire.url
+
+
+def test_how_the_server_is(server: Any, client: Client) -> None:
+    """Broken by: an address that is not asked."""
+    assert client.health() and client.ready()
+    assert "lookups" in client.status() and client.status()["history"]["samples"] == []
+    looks = (client.status(history=1)["history"]["samples"] for _ in range(1200))
+    assert any(samples or time.sleep(0.05) for samples in looks)
+    assert repr(client) == f"<wavetank.Client: {server.url}>"
+
+
+def test_a_wrong_password_is_refused(serve: Serve, tmp_path: Path) -> None:
+    """Broken by: a password that is not sent, or a refusal that is lost because the body was not taken."""
+    (tmp_path / "password").write_text("sesame ü\n", encoding="utf-8")
+    guarded = serve("--password-file", str(tmp_path / "password"))
+    with Client(guarded.url, password="sesame ü") as client:
+        assert client.store("r", [b"x"], model="m", chunk_hashes=["01"])["stored"] == 1
+    for password in (None, "open"):
+        with Client(guarded.url, password=password) as client:
+            assert client.health()
+            for size in (1, 1 << 23):
+                with pytest.raises(UsageError, match="password") as refused:
+                    client.store("r", [bytes(size)], model="m", chunk_hashes=["02"])
+                assert refused.value.status == 401
+
+
+def test_a_server_that_is_gone_is_an_error(serve: Serve) -> None:
+    """Broken by: an exception of http.client, or a client that believes in a server that was there."""
+    server = serve()
+    with Client(server.url, timeout=5.0) as client:
+        assert client.health()
+        assert server.end() == 0
+        with pytest.raises(IoError, match="cannot ask the server") as gone:
+            client.lookup("r", "m", token_ids=[1, 2, 3, 4])
+        assert gone.value.place == server.url and isinstance(gone.value, OSError)
+        assert not client.health() and not client.ready()
+
+
+def test_a_connection_that_was_closed_is_opened_again(serve: Serve) -> None:
+    """Broken by: an error because the server has closed what was idle too long."""
+    with Client(serve("--idle-timeout-seconds", "1").url) as client:
+        client.store("r", [b"x"], model="m", chunk_hashes=["01"])
+        (idle,) = client._wire._idle
+        # The end of what the server sends is there when it has closed.
+        idle.sock.settimeout(60.0)
+        assert idle.sock.recv(1, socket.MSG_PEEK) == b""
+        assert client.lookup("r", "m", chunk_hashes=["01"])["found_chunks"] == 1
+
+
+def test_connections_stay_open(client: Client) -> None:
+    """Broken by: a connection for each call, one that an error leaves in the middle of an answer."""
+    client.health()
+    (before,) = client._wire._idle
+    with pytest.raises(UsageError):
+        client.retrieve("never")
+    client.status()
+    assert client._wire._idle == [before]
+
+
+def test_threads_share_a_client(client: Client) -> None:
+    """Broken by: answers that go to another thread."""
+
+    def turn(number: int) -> bool:
+        hashes = [f"{number:04x}"]
+        value = number.to_bytes(2, "big") * 5000
+        client.store(f"t{number}", [value], model="threads", chunk_hashes=hashes)
+        client.lookup(f"t{number}", "threads", chunk_hashes=hashes)
+        came = client.retrieve(f"t{number}")
+        client.end(f"t{number}")
+        return bytes(came[0]) == value
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(turn, range(100)))
+    assert len(client._wire._idle) <= 8
+
+
+def test_silence_ends_in_time() -> None:
+    """Broken by: a client that waits without end for a server that took its connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = "http://127.0.0.1:{}".format(silent.getsockname()[1])
+        with Client(url, timeout=0.2) as client, pytest.raises(IoError, match="does not answer in time"):
+            client.status()
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:7380", "redis://127.0.0.1", "http://", "http://h:x", "http://a:b@h", "http://h/?a=b"]
+)
+def test_addresses_are_checked(url: str) -> None:
+    """Broken by: an address that is found wrong when the first request needs it."""
+    with pytest.raises(UsageError):
+        Client(url)

@@ -1,0 +1,65 @@
+"""The examples of docs/python.md, run as they stand there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wavetank
+
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SERVER = "http://127.0.0.1:7380"
+
+
+@pytest.fixture
+def folder(repository: Path, measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what the examples name."""
+    (tmp_path / "examples").symlink_to(repository / "examples")
+    shutil.copytree(measured, tmp_path / "measured-run")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_examples_run(
+    repository: Path, folder: Path, server: Any, need: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Broken by: an argument, a key or a method that is called otherwise by now."""
+    need("pandas")
+    need("pyarrow")
+    text = (repository / "docs" / "python.md").read_text(encoding="utf-8")
+    assert text.count(SERVER) == 1
+    text = text.replace(SERVER, server.url)
+    blocks = list(BLOCK.finditer(text))
+    assert len(blocks) == 8
+    names: dict[str, Any] = {}
+    for block in blocks:
+        # Errors show the line of the document.
+        line = text.count("\n", 0, block.start(1))
+        exec(compile("\n" * line + block.group(1), "docs/python.md", "exec"), names)
+    said = capsys.readouterr().out
+    assert "0 ['absent', 'absent']" in said and "2 0 0" in said and "b'keys and values of 0a' 0" in said
+    assert 'unknown router "best" router_mode known: kv_router' in said
+    for name in ["operations.csv", "ttft.svg", "report.json", "routers.png", "routers.html"]:
+        assert (folder / name).stat().st_size > 0
+
+
+def test_every_name_is_described(repository: Path) -> None:
+    """Broken by: a function, class or method that came without a word about it."""
+    text = (repository / "docs" / "python.md").read_text(encoding="utf-8")
+    public = set(wavetank.__all__) - {"__version__", "Report", "Plot"}
+    missing = [name for name in sorted(public) if not re.search(rf"\b{name}\b", text)]
+    methods = [name for name in vars(wavetank.Client) if not name.startswith("_") and name != "close"]
+    missing += [name for name in methods if f"`{name}(" not in text]
+    assert missing == []
+
+
+def test_the_notebook_is_linked(repository: Path) -> None:
+    """Broken by: a link to a file that is not there."""
+    text = (repository / "docs" / "python.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    assert "notebook.ipynb" in links
+    assert [link for link in links if not (repository / "docs" / link).exists()] == []
