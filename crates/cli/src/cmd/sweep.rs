@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use clap::{Args, Subcommand};
 use wavetank::{Error, Result, Run, processors};
 use wavetank_study::sweep::{
-    self, MOST_POINTS, Setting, Shard, Spec, Start, Sweep, Swept, check_output, write_output,
+    self, Local, MOST_POINTS, Setting, Shard, Spec, Start, Sweep, Swept, check_output, write_output,
 };
 
 use super::picture_flags::PictureFlags;
@@ -93,9 +93,13 @@ fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
     let stop = Interrupt::leaving(format!("finished points are in {}", store.display()))?;
     let swept = {
         let progress = PointProgress::start(Arc::clone(&stop.loaded));
-        let setting =
-            Setting { threads, stop: &stop.raised, store: Some((&store, start)), onlooker: &progress };
-        sweep.run(&setting)?
+        sweep.run(&Setting {
+            threads,
+            stop: &stop.raised,
+            runner: &Local::default(),
+            store: Some((&store, start)),
+            onlooker: &progress,
+        })?
     };
     let name = path.file_stem().unwrap_or_default().display().to_string();
     finish(&swept, &outputs, (&flags.pictures, name))?;
