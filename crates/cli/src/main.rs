@@ -1,72 +1,8 @@
-//! The `wavetank` command: flags in, one verb, an exit code out.
-//!
-//! Exit codes: 0 done, 1 a check failed, 2 could not run, 130 interrupted with a partial result written.
+//! The `wavetank` binary; all of it is in the library beside it.
 #![forbid(unsafe_code)]
-
-mod cmd;
-mod interrupt;
-mod limits;
-mod live;
-mod output;
-mod progress;
-mod suite_live;
-mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-/// A wave tank for LLM serving: recorded or synthetic traffic in, latency, throughput, cache reuse and the
-/// bottleneck out.
-#[derive(Parser)]
-#[command(name = "wavetank", version, propagate_version = true)]
-struct Cli {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
-#[derive(Subcommand)]
-enum Verb {
-    /// Replay a request trace or a synthetic load through simulated engines.
-    Replay(Box<cmd::replay::Flags>),
-    /// Move real KV entries through GPU memory, RAM and storage under simulated LLM users.
-    Bench(Box<cmd::bench::Flags>),
-    /// Compare two reports, and fail where one got worse.
-    Compare(cmd::compare::Flags),
-    /// Draw reports: one page that opens without a network, plots, and the points behind them.
-    Report(cmd::report::Flags),
-    /// Play a model server: live simulated engines behind an OpenAI-compatible HTTP endpoint.
-    Mock(Box<cmd::mock::Flags>),
-    /// Serve KV entries to Redis clients and over HTTP, from memory and what is behind it.
-    Serve(Box<cmd::serve::Flags>),
-    /// Replay many plans at once: a grid, a list or a search, with the best of them shown.
-    Sweep(cmd::sweep::Flags),
-    /// Play recorded storage calls.
-    Trace(cmd::trace::Flags),
-    /// Replay a measured run and say how far the simulation is from it.
-    Validate(cmd::validate::Flags),
-    /// Look at measured tables before they are trusted.
-    Profile(cmd::profile::Flags),
-    /// List formats, engines, routers, queue policies, timing models and their arguments.
-    List(cmd::list::Flags),
-}
-
 fn main() -> ExitCode {
-    let result = match Cli::parse().verb {
-        Verb::Replay(flags) => cmd::replay::run(*flags),
-        Verb::Bench(flags) => cmd::bench::run(*flags),
-        Verb::Compare(flags) => cmd::compare::run(&flags),
-        Verb::Report(flags) => cmd::report::run(&flags),
-        Verb::Mock(flags) => cmd::mock::run(*flags),
-        Verb::Serve(flags) => cmd::serve::run(*flags),
-        Verb::Sweep(flags) => cmd::sweep::run(flags),
-        Verb::Trace(flags) => cmd::trace::run(flags),
-        Verb::Validate(flags) => cmd::validate::run(&flags),
-        Verb::Profile(flags) => cmd::profile::run(&flags),
-        Verb::List(flags) => cmd::list::run(&flags),
-    };
-    result.unwrap_or_else(|error| {
-        output::complain(&format!("error: {error}"));
-        ExitCode::from(2)
-    })
+    ExitCode::from(wavetank_cli::run(std::env::args_os()))
 }

@@ -63,13 +63,7 @@ fn count(what: &str) -> ProgressBar {
 
 impl Sink<ServeEvent<'_>> for Progress {
     fn record(&mut self, event: &ServeEvent<'_>) {
-        let ends = matches!(
-            event,
-            ServeEvent::RequestCompleted { .. }
-                | ServeEvent::RequestRejected { .. }
-                | ServeEvent::RequestCancelled { .. }
-        );
-        if ends {
+        if event.ends_request() {
             self.advance();
         }
     }

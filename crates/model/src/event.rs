@@ -139,6 +139,16 @@ pub enum ServeEvent<'a> {
     },
 }
 
+impl ServeEvent<'_> {
+    /// Whether a request ended with it, one way or another.
+    pub fn ends_request(&self) -> bool {
+        matches!(
+            self,
+            Self::RequestCompleted { .. } | Self::RequestRejected { .. } | Self::RequestCancelled { .. }
+        )
+    }
+}
+
 /// The way of a prompt from a prefill to a decode worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandoffTimes {

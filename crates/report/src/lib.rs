@@ -22,7 +22,7 @@ mod summary;
 
 pub use attribution::{Attribution, WorkerShare};
 pub use collectors::course::{CourseOf, Workers};
-pub use collectors::records::{Record, Records};
+pub use collectors::records::{Admission, Record, Records, Routing, write_records};
 pub use collectors::serving::{Serving, Sla};
 pub use collectors::storage::Storage;
 pub use histogram::Histogram;

@@ -66,7 +66,7 @@ impl Input {
     }
 
     /// Opens it, to be read as one text without a byte order mark.
-    pub(crate) fn text(&self) -> Result<Box<dyn BufRead>> {
+    pub(crate) fn text(&self) -> Result<Box<dyn BufRead + Send>> {
         let mut bytes = self.open()?;
         let mut start = Vec::with_capacity(BYTE_ORDER_MARK.len());
         let mut limited = (&mut bytes).take(BYTE_ORDER_MARK.len() as u64);
@@ -121,7 +121,7 @@ impl Input {
     }
 
     /// Opens it; compression is recognised by its first bytes.
-    pub(crate) fn open(&self) -> Result<Box<dyn BufRead>> {
+    pub(crate) fn open(&self) -> Result<Box<dyn BufRead + Send>> {
         let mut buffered = BufReader::with_capacity(BUFFER, self.raw()?);
         let name = self.name();
         let start = buffered.fill_buf().map_err(|error| broken(&name, 1, error))?;
@@ -136,7 +136,7 @@ impl Input {
     }
 
     /// Its bytes as they are stored.
-    fn raw(&self) -> Result<Box<dyn Read>> {
+    fn raw(&self) -> Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::File(path) => Box::new(open_file(path)?),
             Self::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),

@@ -11,7 +11,7 @@ use crate::input::{LONGEST_LINE, broken};
 /// An array being read.
 pub(crate) struct Items {
     name: String,
-    bytes: Box<dyn BufRead>,
+    bytes: Box<dyn BufRead + Send>,
     /// What the array is of, in messages.
     of: &'static str,
     /// The member whose arrays are read, wherever it stands; without it the file is the array.

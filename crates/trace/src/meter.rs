@@ -58,7 +58,7 @@ impl Meter {
         self.0.requests.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn counting(&self, bytes: Box<dyn Read>) -> Counting {
+    pub(crate) fn counting(&self, bytes: Box<dyn Read + Send>) -> Counting {
         Counting { bytes, meter: self.clone() }
     }
 }
@@ -74,7 +74,7 @@ impl Eq for Meter {}
 
 /// Bytes that are counted as they are read.
 pub(crate) struct Counting {
-    bytes: Box<dyn Read>,
+    bytes: Box<dyn Read + Send>,
     meter: Meter,
 }
 

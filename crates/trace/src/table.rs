@@ -11,7 +11,7 @@ use crate::{Input, Moment};
 /// An open table.
 pub(crate) struct Table {
     name: String,
-    rows: csv::Reader<Box<dyn BufRead>>,
+    rows: csv::Reader<Box<dyn BufRead + Send>>,
     header: StringRecord,
     row: StringRecord,
     /// 1 where lines end in CR LF: the reader counts the LF to the next row.

@@ -1,8 +1,8 @@
 //! `wavetank compare`: two reports, or two sets of repeats, side by side.
 
+use crate::exit::Exit;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use wavetank::{Error, Result};
@@ -28,7 +28,7 @@ pub(crate) struct Flags {
     markdown: bool,
 }
 
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &Flags) -> Result<Exit> {
     let conditions: Vec<_> =
         flags.fail_if.iter().map(|text| Condition::parse(text)).collect::<Result<_>>()?;
     let (before, after) = (side(&flags.before)?, side(&flags.after)?);
@@ -45,7 +45,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     for text in &failed {
         output::complain(&format!("failed: {text}"));
     }
-    Ok(ExitCode::from(u8::from(!failed.is_empty())))
+    Ok(Exit::from(u8::from(!failed.is_empty())))
 }
 
 /// The reports under `path`.

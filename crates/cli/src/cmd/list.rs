@@ -1,6 +1,6 @@
 //! `wavetank list`: every choice there is.
 
-use std::process::ExitCode;
+use crate::exit::Exit;
 
 use clap::Args;
 use wavetank::catalog::{self, Kind};
@@ -21,7 +21,7 @@ pub(crate) struct Flags {
     context: Option<u64>,
 }
 
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &Flags) -> Result<Exit> {
     if let Some(tokens) = flags.context {
         if flags.kind.as_deref() != Some("models") {
             return Err(Error::usage("goes with models only")
@@ -29,7 +29,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
                 .hint("wavetank list models --context 8192"));
         }
         output::say(&memory_table(tokens))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::DONE);
     }
     let kinds: Vec<&Kind> = match &flags.kind {
         Some(name) => vec![catalog::kind(name)?],
@@ -38,7 +38,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     let describe = if flags.verbose { described } else { named };
     let text: Vec<String> = kinds.into_iter().map(describe).collect();
     output::say(&text.join("\n"))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::DONE)
 }
 
 fn named(kind: &Kind) -> String {

@@ -1,8 +1,8 @@
 //! `wavetank mock`: live simulated engines behind an OpenAI-compatible HTTP endpoint.
 
+use crate::exit::Exit;
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -168,7 +168,7 @@ impl KvEventsFlags {
     }
 }
 
-pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: Flags) -> Result<Exit> {
     let (is_check, is_live) = (flags.check, flags.live);
     let MockPlanned { plan, warnings } = mock_plan(&flags.into())?;
     for warning in &warnings {
@@ -177,7 +177,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     if is_check {
         let told = serde_json::to_string_pretty(&plan).unwrap_or_default();
         output::say(&(told + "\n"))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::DONE);
     }
     let drain_s = plan.drain.as_seconds();
     let ending = interrupt::ask_to_end(
@@ -200,7 +200,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     // The terminal is given back before anything else is said.
     drop(view.take());
     output::say(&report?.to_string())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::DONE)
 }
 
 impl From<Flags> for MockArgs {

@@ -1,7 +1,7 @@
 //! `wavetank profile`: measured tables, looked at before they are trusted.
 
+use crate::exit::Exit;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use wavetank::{Result, profile};
@@ -31,7 +31,7 @@ struct TimingFlags {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &Flags) -> Result<Exit> {
     let Kind::Timing(flags) = &flags.kind;
     let measured = profile::measured(&flags.tables)?;
     if let Some(path) = &flags.output {
@@ -40,5 +40,5 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         output::write(path, |out| out.write_all(text.as_bytes()))?;
     }
     output::say(&measured.table())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::DONE)
 }

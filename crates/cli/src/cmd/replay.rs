@@ -1,7 +1,7 @@
 //! `wavetank replay`: a request trace or a synthetic load through simulated engines.
 
+use crate::exit::Exit;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -57,7 +57,7 @@ pub(crate) struct Flags {
     verbose: bool,
 }
 
-pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: Flags) -> Result<Exit> {
     // A plan may look at how standard input begins, and wait for it.
     let stop = Interrupt::watch()?;
     let typed: ReplayArgs = flags.what.into();
@@ -119,7 +119,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         output::write(&path, |out| records.write(out))?;
     }
     flags.pictures.write("wavetank replay", &[Run { name: load_name(&plan), report: replayed.report }])?;
-    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    Ok(if interrupted { Exit::from(INTERRUPTED) } else { Exit::DONE })
 }
 
 /// What the load is called on a page.

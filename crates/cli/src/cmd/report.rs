@@ -1,7 +1,7 @@
 //! `wavetank report`: pictures of one or more runs, side by side.
 
+use crate::exit::Exit;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use wavetank::{Error, Result, page, read_runs};
@@ -24,7 +24,7 @@ pub(crate) struct Flags {
     plots: PlotFlags,
 }
 
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &Flags) -> Result<Exit> {
     let files = named_files(flags.output.as_deref().map(|path| ("--output", path)), &flags.plots);
     if files.is_empty() {
         return Err(Error::usage("nothing to write was asked for")
@@ -46,5 +46,5 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     let page = page(&title, &runs)?;
     try_out(&files)?;
     save(&flags.plots.pictures(flags.output.as_deref()), &page)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::DONE)
 }

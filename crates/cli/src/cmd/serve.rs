@@ -1,8 +1,8 @@
 //! `wavetank serve`: the KV-cache server.
 
+use crate::exit::Exit;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
@@ -203,12 +203,12 @@ struct TellingFlags {
     event_bus_queue_size: Option<usize>,
 }
 
-pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: Flags) -> Result<Exit> {
     let is_check = flags.check;
     let plan = plan(flags)?;
     if is_check {
         output::say(&(plan.told() + "\n"))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::DONE);
     }
     let drain_s = plan.drain.as_seconds();
     let ending = interrupt::ask_to_end(
@@ -222,7 +222,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     };
     let report = wavetank_serve::run(&plan, &ending.asked, listener)?;
     output::say(&report.to_string())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::DONE)
 }
 
 /// Flags over the file, checked.

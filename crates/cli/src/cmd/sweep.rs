@@ -1,9 +1,9 @@
 //! `wavetank sweep`: many replays in one process, and shards of them made one.
 
+use crate::exit::Exit;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -64,7 +64,7 @@ struct MergeFlags {
     pictures: PictureFlags,
 }
 
-pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: Flags) -> Result<Exit> {
     match (&flags.verb, &flags.spec) {
         (Some(Verb::Merge(flags)), _) => merge(flags),
         (None, Some(spec)) => sweep(spec, &flags),
@@ -72,7 +72,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     }
 }
 
-fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
+fn sweep(path: &Path, flags: &Flags) -> Result<Exit> {
     let spec = Spec::read(path)?;
     let shard = flags.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
     let shard = shard.map_err(|error| error.at("--shard"))?;
@@ -105,13 +105,13 @@ fn sweep(path: &Path, flags: &Flags) -> Result<ExitCode> {
     finish(&swept, &outputs, (&flags.pictures, name))?;
     if stop.raised.load(Ordering::Relaxed) {
         output::complain(&format!("run it again to go on: finished points are in {}", store.display()));
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(Exit::from(INTERRUPTED));
     }
     let found_nothing = swept.search().is_some_and(|search| search["answer"].is_null());
-    Ok(ExitCode::from(u8::from(found_nothing)))
+    Ok(Exit::from(u8::from(found_nothing)))
 }
 
-fn merge(flags: &MergeFlags) -> Result<ExitCode> {
+fn merge(flags: &MergeFlags) -> Result<Exit> {
     let inputs: Vec<(&str, &Path)> = flags.shards.iter().map(|path| ("a shard", path.as_path())).collect();
     check(&flags.output, &inputs, &flags.pictures)?;
     let mut shards = Vec::new();
@@ -126,7 +126,7 @@ fn merge(flags: &MergeFlags) -> Result<ExitCode> {
         shards.push((name, report));
     }
     finish(&sweep::merge(&shards)?, &flags.output, (&flags.pictures, "merged".to_owned()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::DONE)
 }
 
 /// Refuses outputs that have no format, that are each other or an input, or that cannot be written.

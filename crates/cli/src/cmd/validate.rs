@@ -1,7 +1,7 @@
 //! `wavetank validate`: a measured run against its simulation.
 
+use crate::exit::Exit;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use wavetank::{Error, Result, Run};
@@ -30,7 +30,7 @@ pub(crate) struct Flags {
     pictures: PictureFlags,
 }
 
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &Flags) -> Result<Exit> {
     if let Some(percent) = flags.tolerance.filter(|percent| !percent.is_finite() || *percent < 0.0) {
         let message = format!("must be a finite number, 0 or more, not {percent}");
         return Err(Error::usage(message).at("--tolerance"));
@@ -60,7 +60,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     if let Some(failure) = &failure {
         output::complain(&format!("failed: {failure}"));
     }
-    Ok(ExitCode::from(u8::from(failure.is_some())))
+    Ok(Exit::from(u8::from(failure.is_some())))
 }
 
 /// Refuses output over what was read.

@@ -1,5 +1,6 @@
 //! One record per request that ended, as the reference writes them (spec/replay.md 8.3).
 
+use std::borrow::Borrow;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -74,6 +75,18 @@ pub struct Record {
     pub rejection_reason: Option<&'static str>,
 }
 
+/// Writes one compact JSON object per line.
+pub fn write_records(
+    records: impl IntoIterator<Item = impl Borrow<Record>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for record in records {
+        serde_json::to_writer(&mut *out, record.borrow())?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
 /// One decision of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Routing {
@@ -136,11 +149,7 @@ impl Records {
 
     /// Writes one compact JSON object per line.
     pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
-        for record in self.sorted() {
-            serde_json::to_writer(&mut *out, &record)?;
-            out.write_all(b"\n")?;
-        }
-        out.flush()
+        write_records(self.sorted(), out)
     }
 
     fn routed(&mut self, id: RequestId, routing: Routing, at: Nanos) {

@@ -13,7 +13,7 @@ const BUFFER: usize = 256 << 10;
 /// Lines with their numbers, one at a time in one buffer.
 pub struct Lines {
     name: String,
-    bytes: Box<dyn BufRead>,
+    bytes: Box<dyn BufRead + Send>,
     /// Grows with the longest line.
     buffer: Vec<u8>,
     /// What of it was read and is no line yet.
@@ -23,7 +23,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub(super) fn of(name: String, bytes: Box<dyn BufRead>) -> Self {
+    pub(super) fn of(name: String, bytes: Box<dyn BufRead + Send>) -> Self {
         Self { name, bytes, buffer: vec![0; BUFFER], rest: 0..0, line: 0..0, number: 0 }
     }
 

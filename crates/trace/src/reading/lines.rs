@@ -8,7 +8,7 @@ use crate::requests::{Findings, Reader};
 use crate::{Input, Row};
 
 /// What a line format does with its lines.
-pub(crate) trait JsonLine {
+pub(crate) trait JsonLine: Send {
     /// The requests of one line; an error has no place yet.
     fn parse(&mut self, line: &[u8], rows: &mut Rows) -> Result<()>;
 

@@ -7,7 +7,7 @@ use crate::table::Table;
 use crate::{Input, Row};
 
 /// What a table format does with its rows.
-pub(crate) trait TableFormat {
+pub(crate) trait TableFormat: Send {
     /// Finds the columns of a file that was just opened.
     fn bind(&mut self, table: &Table) -> Result<()>;
 

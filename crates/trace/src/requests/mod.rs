@@ -170,7 +170,7 @@ pub struct WriteOptions {
 }
 
 /// A trace being read, in the order of its files.
-pub trait Reader {
+pub trait Reader: Send {
     /// Reads the next request into `row`, whatever that held; tells whether there was one.
     ///
     /// An error carries its place. The next call goes on behind it where the format can be read on, and says

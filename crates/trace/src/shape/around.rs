@@ -6,7 +6,7 @@ use crate::Row;
 use crate::requests::{Findings, Reader};
 
 /// What a reader around another one does.
-pub(super) trait Around {
+pub(super) trait Around: Send {
     /// The one inside.
     fn inner(&self) -> &dyn Reader;
 

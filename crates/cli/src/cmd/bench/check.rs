@@ -1,8 +1,8 @@
 //! `wavetank bench check`: whether a package can be submitted.
 
+use crate::exit::Exit;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use wavetank::{Checked, Result, check_package};
@@ -16,10 +16,10 @@ pub(super) struct CheckFlags {
     package: PathBuf,
 }
 
-pub(super) fn run(flags: &CheckFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: &CheckFlags) -> Result<Exit> {
     let checked = check_package(&flags.package)?;
     output::say(&text(&checked))?;
-    Ok(if checked.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if checked.passed() { Exit::DONE } else { Exit::FAILED })
 }
 
 fn text(checked: &Checked) -> String {

@@ -1,7 +1,7 @@
 //! `wavetank bench merge`: one report of those that the ranks of a benchmark wrote.
 
+use crate::exit::Exit;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use wavetank::{Merged, Missing, Package, Result, Results, merge};
@@ -30,7 +30,7 @@ pub(super) struct Flags {
     mlperf: Option<PathBuf>,
 }
 
-pub(super) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(super) fn run(flags: &Flags) -> Result<Exit> {
     let report = output::report_path(flags.output.as_deref(), "merged_results");
     let table = flags.xlsx_output.as_deref();
     keep_apart(flags, &report)?;
@@ -71,7 +71,7 @@ fn summary(merged: &Merged) -> String {
 }
 
 /// As of one benchmark: ranks that did not come to their end are no failure of merging, unless it is strict.
-fn exit_code(merged: &Merged) -> ExitCode {
+fn exit_code(merged: &Merged) -> Exit {
     let validated = merged.report.pointer("/validation/passed").is_none_or(|passed| passed == true);
     let wrong = [
         (!(merged.passed() && validated), "the assessment failed"),
@@ -81,7 +81,7 @@ fn exit_code(merged: &Merged) -> ExitCode {
     let wrong: Vec<&str> = wrong.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
     if merged.plan.strict && !wrong.is_empty() {
         output::complain(&format!("{}, and --strict was asked for", wrong.join(", ")));
-        return ExitCode::FAILURE;
+        return Exit::FAILED;
     }
-    ExitCode::SUCCESS
+    Exit::DONE
 }

@@ -8,10 +8,10 @@ mod merge;
 mod run;
 mod suite;
 
-use std::process::ExitCode;
+use crate::exit::Exit;
 
-use clap::{Args, Subcommand};
-use wavetank::Result;
+use clap::{Args, Parser, Subcommand};
+use wavetank::{BenchArgs, Error, Result};
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -32,11 +32,32 @@ enum Many {
     Suite(Box<suite::SuiteFlags>),
 }
 
-pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: Flags) -> Result<Exit> {
     match flags.many {
         None => run::run(flags.one),
         Some(Many::Check(flags)) => check::run(&flags),
         Some(Many::Merge(flags)) => merge::run(&flags),
         Some(Many::Suite(flags)) => suite::run(*flags),
     }
+}
+
+/// The flags that make the plan of a benchmark, alone.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct PlanFlags {
+    #[command(flatten)]
+    what: flags::BenchFlags,
+}
+
+/// What a benchmark is planned from, of the flags in `words`.
+pub fn bench_args(words: &[String]) -> Result<BenchArgs> {
+    let flags = PlanFlags::try_parse_from(words).map_err(|error| {
+        // The usage that follows is of a command, which nobody typed.
+        let text = error.render().to_string();
+        let said = text.split("\n\nUsage:").next().unwrap_or_default().trim_start_matches("error: ");
+        let (message, tip) = said.split_once("\n\n  tip: ").unwrap_or((said, ""));
+        let error = Error::usage(message.trim_end());
+        if tip.is_empty() { error } else { error.hint(tip.trim_end()) }
+    })?;
+    Ok(flags.what.into())
 }

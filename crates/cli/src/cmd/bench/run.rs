@@ -1,7 +1,7 @@
 //! `wavetank bench` itself: one benchmark, its table and its files.
 
+use crate::exit::Exit;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
@@ -36,7 +36,7 @@ pub(super) struct OneFlags {
     out: BenchOutputFlags,
 }
 
-pub(super) fn run(flags: OneFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: OneFlags) -> Result<Exit> {
     let OneFlags { what, recording, out } = flags;
     let mut typed: BenchArgs = what.into();
     let log = typed.io_trace_log.clone();
@@ -305,22 +305,22 @@ fn pooled(latency: &Value) -> String {
     }
 }
 
-fn exit_code(plan: &BenchPlan, benched: &Benched) -> ExitCode {
+fn exit_code(plan: &BenchPlan, benched: &Benched) -> Exit {
     if let Some(why) = &benched.failure {
         output::complain(&format!("error: {why}"));
     }
     if benched.interrupted {
-        return ExitCode::from(INTERRUPTED);
+        return Exit::from(INTERRUPTED);
     }
     if benched.failure.is_some() {
-        return ExitCode::FAILURE;
+        return Exit::FAILED;
     }
     let validated = benched.report.pointer("/validation/passed").is_none_or(|passed| passed == true);
     if plan.strict && !(benched.passed() && validated) {
         output::complain("the assessment failed, and --strict was asked for");
-        return ExitCode::FAILURE;
+        return Exit::FAILED;
     }
-    ExitCode::SUCCESS
+    Exit::DONE
 }
 
 #[cfg(test)]

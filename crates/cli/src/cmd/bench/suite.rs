@@ -1,7 +1,7 @@
 //! `wavetank bench suite`: what this machine can do, scenario by scenario.
 
+use crate::exit::Exit;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
@@ -145,7 +145,7 @@ impl From<PlanFlags> for SuiteArgs {
     }
 }
 
-pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: SuiteFlags) -> Result<Exit> {
     let SuiteFlags { what, dry_run, output: folder, resume, mlperf, pictures, quiet } = flags;
     output::keep_apart(&pictures.files())?;
     pictures.check("suite")?;
@@ -169,7 +169,7 @@ pub(super) fn run(flags: SuiteFlags) -> Result<ExitCode> {
             let plan = SuitePlan::of(&typed)?;
             if dry_run {
                 output::say(&outline(&plan))?;
-                return Ok(ExitCode::SUCCESS);
+                return Ok(Exit::DONE);
             }
             // Before anything is begun: what cannot be packaged would be measured in vain.
             let package = package()?;
@@ -254,16 +254,13 @@ fn text(suite: &Suite, summary: &SuiteSummary) -> String {
     format!("wavetank bench suite{quick}{partial}\n{}{table}{warnings}{saved}", machine(suite.plan()))
 }
 
-fn exit_code(suite: &Suite, summary: &SuiteSummary, stopped: bool) -> ExitCode {
+fn exit_code(suite: &Suite, summary: &SuiteSummary, stopped: bool) -> Exit {
     if summary.is_complete() {
-        return ExitCode::SUCCESS;
+        return Exit::DONE;
     }
     let folder = suite.folder().display();
-    let (what, code) = if stopped {
-        ("interrupted", ExitCode::from(INTERRUPTED))
-    } else {
-        ("scenarios failed", ExitCode::FAILURE)
-    };
+    let (what, code) =
+        if stopped { ("interrupted", Exit::from(INTERRUPTED)) } else { ("scenarios failed", Exit::FAILED) };
     output::complain(&format!("{what}: what is missing is run by: wavetank bench suite --resume {folder}"));
     code
 }

@@ -1,7 +1,7 @@
 //! `wavetank trace anonymize`.
 
+use crate::exit::Exit;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use wavetank::{Error, ErrorKind, Result, Scrub, anonymize_trace};
@@ -39,7 +39,7 @@ pub(super) struct AnonymizeFlags {
     output: OutFlags,
 }
 
-pub(super) fn run(flags: AnonymizeFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: AnonymizeFlags) -> Result<Exit> {
     let key = key(&flags)?;
     if !(0.0..=1e12).contains(&flags.jitter_ms) {
         return Err(Error::usage("must be milliseconds, not negative").at("--jitter-ms"));

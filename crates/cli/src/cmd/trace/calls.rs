@@ -1,9 +1,9 @@
 //! `wavetank trace replay` of a recording of storage calls, in virtual time.
 
+use crate::exit::Exit;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Command, FromArgMatches};
@@ -168,7 +168,7 @@ pub(super) struct Calls<'a> {
     pub(super) output: Option<&'a Path>,
 }
 
-pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
+pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<Exit> {
     can_be_strict(&flags)?;
     let files = Files::of(calls, &flags)?;
     let CallFlags { strict, verbose, quiet, .. } = flags;
@@ -192,7 +192,7 @@ pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
     }
     files.write(&replayed)?;
     if replayed.is_interrupted() {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(Exit::from(INTERRUPTED));
     }
     let (broken, unstored) = (replayed.broken(), replayed.unstored());
     if broken > 0 {
@@ -202,7 +202,7 @@ pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
         output::complain(&format!("error: objects that a device failed to store: {unstored}"));
     }
     if broken + unstored > 0 {
-        return Ok(ExitCode::FAILURE);
+        return Ok(Exit::FAILED);
     }
     let complaint = if !replayed.is_faithful() {
         "an outcome is other than recorded, and --strict was asked for"
@@ -213,13 +213,13 @@ pub(super) fn replay(calls: &Calls<'_>, flags: CallFlags) -> Result<ExitCode> {
             .at("--strict")
             .hint("--expect auto compares with what later calls imply; only the first round is compared"));
     } else {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::DONE);
     };
     if !strict {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::DONE);
     }
     output::complain(complaint);
-    Ok(ExitCode::FAILURE)
+    Ok(Exit::FAILED)
 }
 
 /// Whether outcomes are compared at all.

@@ -1,6 +1,6 @@
 //! `wavetank trace convert`.
 
-use std::process::ExitCode;
+use crate::exit::Exit;
 
 use clap::Args;
 use wavetank::{Result, convert_trace};
@@ -19,7 +19,7 @@ pub(super) struct ConvertFlags {
     output: OutFlags,
 }
 
-pub(super) fn run(flags: ConvertFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: ConvertFlags) -> Result<Exit> {
     let (inputs, file) = files::split(flags.files)?;
     let (input, output) = (flags.input.input(inputs), flags.output.output(file));
     files::write(|meter| convert_trace(&input, &output, meter))

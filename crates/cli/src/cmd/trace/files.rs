@@ -1,6 +1,6 @@
 //! What the verbs that read and write traces of requests share: their files, progress, and how they end.
 
-use std::process::ExitCode;
+use crate::exit::Exit;
 
 use clap::Args;
 use wavetank::{Error, Fill, Meter, Result, TraceInput, TraceOutput, TraceWritten};
@@ -56,22 +56,22 @@ pub(super) fn split(mut files: Vec<String>) -> Result<(Vec<String>, String)> {
 }
 
 /// Does `work` with a bar on a terminal, and says on standard error what was written and what to know of it.
-pub(super) fn write(work: impl FnOnce(&Meter) -> Result<TraceWritten>) -> Result<ExitCode> {
+pub(super) fn write(work: impl FnOnce(&Meter) -> Result<TraceWritten>) -> Result<Exit> {
     watched(work, |written| {
         for note in &written.notes {
             output::complain(note);
         }
         let requests = if written.requests == 1 { "request" } else { "requests" };
         output::complain(&format!("{} {requests} written as {}", written.requests, written.format));
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::DONE)
     })
 }
 
 /// Does `work` with a bar on a terminal; Ctrl-C ends it.
 pub(super) fn watched<T>(
     work: impl FnOnce(&Meter) -> Result<T>,
-    done: impl FnOnce(T) -> Result<ExitCode>,
-) -> Result<ExitCode> {
+    done: impl FnOnce(T) -> Result<Exit>,
+) -> Result<Exit> {
     let stop =
         stop_flag("interrupted: nothing was written", "ended at once: a hidden .part file may be left")?;
     let meter = Meter::stopped_by(stop);
@@ -80,7 +80,7 @@ pub(super) fn watched<T>(
     drop(progress);
     match result {
         Ok(result) => done(result),
-        Err(_) if meter.is_stopped() => Ok(ExitCode::from(INTERRUPTED)),
+        Err(_) if meter.is_stopped() => Ok(Exit::from(INTERRUPTED)),
         Err(error) => Err(error),
     }
 }

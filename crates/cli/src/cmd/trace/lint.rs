@@ -1,6 +1,6 @@
 //! `wavetank trace lint`.
 
-use std::process::ExitCode;
+use crate::exit::Exit;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(super) struct LintFlags {
     json: bool,
 }
 
-pub(super) fn run(flags: LintFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: LintFlags) -> Result<Exit> {
     let LintFlags { files, input, max, json } = flags;
     let input = input.input(files);
     let mut shown = Vec::new();
@@ -41,12 +41,12 @@ pub(super) fn run(flags: LintFlags) -> Result<ExitCode> {
     let mut linted = None;
     let code = files::watched(work, |found| {
         linted = Some(found);
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::DONE)
     })?;
     said?;
     let Some(linted) = linted else { return Ok(code) };
     output::say(&if json { format!("{:#}\n", report(&linted, &shown)) } else { text(&linted, max) })?;
-    Ok(if linted.problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if linted.problems == 0 { Exit::DONE } else { Exit::FAILED })
 }
 
 fn as_json(error: &Error) -> Value {

@@ -1,7 +1,7 @@
 //! `wavetank trace replay` of a log of operations: real bytes on a backend.
 
+use crate::exit::Exit;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
@@ -63,7 +63,7 @@ fn tier(word: &str) -> std::result::Result<Tiers, String> {
     }
 }
 
-pub(super) fn replay(log: &Log<'_>, flags: LogFlags) -> Result<ExitCode> {
+pub(super) fn replay(log: &Log<'_>, flags: LogFlags) -> Result<Exit> {
     let args = BenchArgs {
         gpu_mem_gb: Some(0.0),
         cpu_mem_gb: Some(0.0),
@@ -93,9 +93,9 @@ pub(super) fn replay(log: &Log<'_>, flags: LogFlags) -> Result<ExitCode> {
     let failed = report["counts"]["failed"].as_u64().unwrap_or(0);
     if failed > 0 {
         output::complain(&format!("error: {failed} operations failed"));
-        return Ok(ExitCode::FAILURE);
+        return Ok(Exit::FAILED);
     }
-    Ok(if report["partial"] == true { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    Ok(if report["partial"] == true { Exit::from(INTERRUPTED) } else { Exit::DONE })
 }
 
 fn summary(report: &Value) -> String {

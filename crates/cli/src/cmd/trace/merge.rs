@@ -1,6 +1,6 @@
 //! `wavetank trace merge`.
 
-use std::process::ExitCode;
+use crate::exit::Exit;
 
 use clap::Args;
 use wavetank::{MergeArgs, Result, TraceInput, merge_traces};
@@ -24,7 +24,7 @@ pub(super) struct MergeFlags {
     output: OutFlags,
 }
 
-pub(super) fn run(flags: MergeFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: MergeFlags) -> Result<Exit> {
     let (files, file) = files::split(flags.files)?;
     let all = flags.input.input(files);
     let one = |file: &String| TraceInput { files: vec![file.clone()], ..all.clone() };

@@ -15,8 +15,8 @@ mod stats;
 mod synth;
 mod words;
 
+use crate::exit::Exit;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -99,7 +99,7 @@ struct ReplayFlags {
 
 const LCT: &str = "lct";
 
-pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: Flags) -> Result<Exit> {
     match flags.what {
         What::Info(flags) => info(&flags),
         What::Replay(flags) => replay(*flags),
@@ -115,7 +115,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     }
 }
 
-fn info(flags: &InfoFlags) -> Result<ExitCode> {
+fn info(flags: &InfoFlags) -> Result<Exit> {
     let format = format_of(flags.format.as_deref(), &flags.file)?;
     if format != LCT {
         if flags.frame_limit.is_some() {
@@ -123,17 +123,17 @@ fn info(flags: &InfoFlags) -> Result<ExitCode> {
         }
         let info = log_info(&flags.file, format)?;
         output::say(&if flags.json { format!("{:#}\n", info.json()) } else { info.text() })?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::DONE);
     }
     let limit = flags.frame_limit.map(|mib| (mib as usize) << 20);
     let info = trace_info(&flags.file, limit)?;
     let text = || info.text(&date(info.wall_start_s));
     output::say(&if flags.json { format!("{:#}\n", info.json()) } else { text() })?;
     if info.is_whole() {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::DONE);
     }
     output::complain(&format!("error: {} cannot be read to its end", info.file));
-    Ok(ExitCode::FAILURE)
+    Ok(Exit::FAILED)
 }
 
 /// Seconds since 1970 as a date of UTC; as they are where a calendar has none for them.
@@ -148,7 +148,7 @@ fn format_of<'a>(given: Option<&'a str>, file: &str) -> Result<&'a str> {
     given.map_or_else(|| guess_format(file), Ok)
 }
 
-fn replay(flags: ReplayFlags) -> Result<ExitCode> {
+fn replay(flags: ReplayFlags) -> Result<Exit> {
     let ReplayFlags { file, format, output, pace, calls, log } = flags;
     if let Some(path) = &output {
         output::keep_apart(&[("the input", file.as_ref()), ("--output", path)])?;

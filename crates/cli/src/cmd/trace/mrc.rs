@@ -1,7 +1,7 @@
 //! `wavetank trace mrc`: hit ratio against capacity.
 
+use crate::exit::Exit;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use wavetank::{CacheCurves, CacheRule, CurveArgs, Meter, Result, Run, Sample, cache_curves};
@@ -50,7 +50,7 @@ enum Rule {
     Each,
 }
 
-pub(super) fn run(flags: &MrcFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: &MrcFlags) -> Result<Exit> {
     let csv = flags.csv.as_deref().map(|path: &Path| ("--csv", path));
     let outputs: Vec<_> = csv.into_iter().chain(flags.pictures.files()).collect();
     flags.source.keep_apart(&outputs)?;
@@ -73,7 +73,7 @@ fn asked(flags: &MrcFlags, meter: &Meter) -> CurveArgs {
     }
 }
 
-fn show(flags: &MrcFlags, curves: &CacheCurves) -> Result<ExitCode> {
+fn show(flags: &MrcFlags, curves: &CacheCurves) -> Result<Exit> {
     output::say(&if flags.json { format!("{:#}\n", curves.json()) } else { curves.text() })?;
     if let Some(path) = &flags.csv {
         output::write(path, |out| out.write_all(curves.csv().as_bytes()))?;
@@ -83,5 +83,5 @@ fn show(flags: &MrcFlags, curves: &CacheCurves) -> Result<ExitCode> {
         true => flags.pictures.write_beside_data("wavetank trace mrc", &runs)?,
         false => flags.pictures.write("wavetank trace mrc", &runs)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::DONE)
 }

@@ -1,6 +1,6 @@
 //! `wavetank trace scale`.
 
-use std::process::ExitCode;
+use crate::exit::Exit;
 
 use clap::Args;
 use wavetank::{Result, ScaleArgs, scale_trace};
@@ -39,7 +39,7 @@ pub(super) struct ScaleFlags {
     output: OutFlags,
 }
 
-pub(super) fn run(flags: ScaleFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: ScaleFlags) -> Result<Exit> {
     let args = ScaleArgs {
         rate: flags.rate,
         span_s: flags.span,

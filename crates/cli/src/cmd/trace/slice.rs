@@ -1,7 +1,7 @@
 //! `wavetank trace slice`.
 
+use crate::exit::Exit;
 use std::ops::Range;
-use std::process::ExitCode;
 
 use clap::Args;
 use wavetank::{Choice, Fill, Result, TraceOutput, slice_trace};
@@ -43,7 +43,7 @@ pub(super) struct SliceFlags {
     fill: Option<Fill>,
 }
 
-pub(super) fn run(flags: SliceFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: SliceFlags) -> Result<Exit> {
     let all = Choice::default();
     let seconds = flags.from.unwrap_or(all.seconds.start)..flags.to.unwrap_or(all.seconds.end);
     let choice = Choice {

@@ -1,6 +1,6 @@
 //! `wavetank trace stats`: what a request trace holds.
 
-use std::process::ExitCode;
+use crate::exit::Exit;
 
 use clap::Args;
 use wavetank::{Result, Run, TraceStats, trace_stats};
@@ -21,18 +21,18 @@ pub(super) struct StatsFlags {
     pictures: PictureFlags,
 }
 
-pub(super) fn run(flags: &StatsFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: &StatsFlags) -> Result<Exit> {
     flags.source.keep_apart(&flags.pictures.files())?;
     flags.pictures.check("trace_stats")?;
     watched(|meter| trace_stats(&flags.source.args(meter)), |stats| show(flags, &stats))
 }
 
-fn show(flags: &StatsFlags, stats: &TraceStats) -> Result<ExitCode> {
+fn show(flags: &StatsFlags, stats: &TraceStats) -> Result<Exit> {
     output::say(&if flags.json { format!("{:#}\n", stats.json()) } else { stats.text() })?;
     let runs = [Run { name: flags.source.name(), report: stats.json() }];
     match flags.json {
         true => flags.pictures.write_beside_data("wavetank trace stats", &runs)?,
         false => flags.pictures.write("wavetank trace stats", &runs)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::DONE)
 }

@@ -1,6 +1,6 @@
 //! `wavetank trace synth`.
 
-use std::process::ExitCode;
+use crate::exit::Exit;
 
 use clap::Args;
 use wavetank::{Result, SynthArgs, synth_trace};
@@ -64,7 +64,7 @@ pub(super) struct SynthFlags {
     output: OutFlags,
 }
 
-pub(super) fn run(flags: SynthFlags) -> Result<ExitCode> {
+pub(super) fn run(flags: SynthFlags) -> Result<Exit> {
     let args = SynthArgs {
         requests: flags.requests,
         arrivals: flags.arrivals,

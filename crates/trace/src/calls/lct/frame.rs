@@ -15,7 +15,7 @@ const BUFFER: usize = 256 << 10;
 /// An open file.
 pub(super) struct Frames {
     name: String,
-    bytes: Box<dyn BufRead>,
+    bytes: Box<dyn BufRead + Send>,
     limit: usize,
     buffer: Vec<u8>,
     /// The part of `buffer` that is not read yet.

@@ -45,6 +45,11 @@ impl TraceInput {
         ReadOptions { tokens_per_id: self.trace_block_size, ..ReadOptions::default() }
     }
 
+    /// Its requests, one by one.
+    pub fn read(&self) -> Result<Box<dyn Reader>> {
+        self.source()?.open(&self.options())
+    }
+
     fn open(&self, source: &Source, meter: &Meter) -> Result<Box<dyn Reader>> {
         source.metered(meter).open(&self.options())
     }

@@ -1,0 +1,91 @@
+//! The `wavetank` command as a library: flags in, one verb, an exit code out. The binary runs it, and the
+//! Python package.
+//!
+//! Exit codes: 0 done, 1 a check failed, 2 could not run, 130 interrupted with a partial result written.
+#![forbid(unsafe_code)]
+
+mod cmd;
+mod exit;
+mod interrupt;
+mod limits;
+mod live;
+mod output;
+mod progress;
+mod suite_live;
+mod watch;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use exit::Exit;
+
+pub use cmd::bench::bench_args;
+
+/// A wave tank for LLM serving: recorded or synthetic traffic in, latency, throughput, cache reuse and the
+/// bottleneck out.
+#[derive(Parser)]
+#[command(name = "wavetank", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Replay a request trace or a synthetic load through simulated engines.
+    Replay(Box<cmd::replay::Flags>),
+    /// Move real KV entries through GPU memory, RAM and storage under simulated LLM users.
+    Bench(Box<cmd::bench::Flags>),
+    /// Compare two reports, and fail where one got worse.
+    Compare(cmd::compare::Flags),
+    /// Draw reports: one page that opens without a network, plots, and the points behind them.
+    Report(cmd::report::Flags),
+    /// Play a model server: live simulated engines behind an OpenAI-compatible HTTP endpoint.
+    Mock(Box<cmd::mock::Flags>),
+    /// Serve KV entries to Redis clients and over HTTP, from memory and what is behind it.
+    Serve(Box<cmd::serve::Flags>),
+    /// Replay many plans at once: a grid, a list or a search, with the best of them shown.
+    Sweep(cmd::sweep::Flags),
+    /// Play recorded storage calls.
+    Trace(cmd::trace::Flags),
+    /// Replay a measured run and say how far the simulation is from it.
+    Validate(cmd::validate::Flags),
+    /// Look at measured tables before they are trusted.
+    Profile(cmd::profile::Flags),
+    /// List formats, engines, routers, queue policies, timing models and their arguments.
+    List(cmd::list::Flags),
+}
+
+/// Runs the command with these words, the first of which is its own name, and gives its exit code.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
+    let exit = match Cli::try_parse_from(words) {
+        Ok(cli) => obey(cli.verb),
+        Err(usage) => {
+            // Whoever does not want to hear it closed the stream.
+            let _ = usage.print();
+            return u8::try_from(usage.exit_code()).unwrap_or(Exit::REFUSED.code());
+        }
+    };
+    exit.code()
+}
+
+fn obey(verb: Verb) -> Exit {
+    let result = match verb {
+        Verb::Replay(flags) => cmd::replay::run(*flags),
+        Verb::Bench(flags) => cmd::bench::run(*flags),
+        Verb::Compare(flags) => cmd::compare::run(&flags),
+        Verb::Report(flags) => cmd::report::run(&flags),
+        Verb::Mock(flags) => cmd::mock::run(*flags),
+        Verb::Serve(flags) => cmd::serve::run(*flags),
+        Verb::Sweep(flags) => cmd::sweep::run(flags),
+        Verb::Trace(flags) => cmd::trace::run(flags),
+        Verb::Validate(flags) => cmd::validate::run(&flags),
+        Verb::Profile(flags) => cmd::profile::run(&flags),
+        Verb::List(flags) => cmd::list::run(&flags),
+    };
+    result.unwrap_or_else(|error| {
+        output::complain(&format!("error: {error}"));
+        Exit::REFUSED
+    })
+}

@@ -1,0 +1,45 @@
+"""A wave tank for LLM serving: traces and storage loads in, latency, throughput and cache reuse out.
+
+>>> import wavetank
+>>> report = wavetank.run_trace_replay("trace.jsonl", num_workers=4, router_mode="kv_router")
+>>> report["p99_ttft_ms"]
+"""
+
+from wavetank._wavetank import Requests, __version__
+from wavetank.bench import run_bench
+from wavetank.errors import (
+    Error,
+    InputError,
+    IoError,
+    StuckError,
+    UnsupportedError,
+    UsageError,
+    WavetankWarning,
+)
+from wavetank.replay import run_synthetic_trace_replay, run_trace_replay
+from wavetank.reports import BenchReport, Plot, ReplayReport, Report, ValidateReport
+from wavetank.traces import Trace, read_trace
+from wavetank.validation import validate
+
+__all__ = [
+    "BenchReport",
+    "Error",
+    "InputError",
+    "IoError",
+    "Plot",
+    "ReplayReport",
+    "Report",
+    "Requests",
+    "StuckError",
+    "Trace",
+    "UnsupportedError",
+    "UsageError",
+    "ValidateReport",
+    "WavetankWarning",
+    "__version__",
+    "read_trace",
+    "run_bench",
+    "run_synthetic_trace_replay",
+    "run_trace_replay",
+    "validate",
+]

@@ -1,0 +1,154 @@
+"""Replays of request traces and synthetic loads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from wavetank import _wavetank
+from wavetank._notices import notify
+from wavetank.reports import ReplayReport
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+JsonArgs: TypeAlias = "Mapping[str, Any] | str"
+Progress: TypeAlias = Callable[[int, "int | None"], object]
+
+
+def run_trace_replay(
+    trace_files: PathLike | Iterable[PathLike],
+    *,
+    extra_engine_args: JsonArgs | None = None,
+    prefill_engine_args: JsonArgs | None = None,
+    decode_engine_args: JsonArgs | None = None,
+    router_config: JsonArgs | None = None,
+    aic_perf_config: Mapping[str, Any] | None = None,
+    num_workers: int = 1,
+    num_prefill_workers: int = 1,
+    num_decode_workers: int = 1,
+    replay_concurrency: int | None = None,
+    replay_mode: Literal["offline", "online"] = "offline",
+    router_mode: str = "round_robin",
+    arrival_speedup_ratio: float = 1.0,
+    trace_block_size: int | None = None,
+    trace_format: str | None = None,
+    trace_shared_prefix_ratio: float = 0.0,
+    trace_num_prefix_groups: int = 0,
+    report_jsonl_path: PathLike | None = None,
+    max_sim_time_ms: float | None = None,
+    model_name: str | None = None,
+    sla_ttft_ms: float | None = None,
+    sla_itl_ms: float | None = None,
+    sla_e2e_ms: float | None = None,
+    planner_config: Any | None = None,
+    benchmark_granularity: int = 8,
+    capture_per_request: bool = False,
+    capture_planner_details: bool = True,
+    seeds: int | None = None,
+    progress: Progress | None = None,
+    **flags: Any,
+) -> ReplayReport:
+    """Replay a trace through simulated engines.
+
+    `trace_files` is a path, `"format:path"`, or several that are one trace. Engine and router arguments are
+    dicts, JSON texts or `"@file.json"`. `flags` are further flags of `wavetank replay` by name: `timing`,
+    `fill`, `seed`, `clamp_input`, `kv_link_gbps`, ...
+
+    `capture_per_request` keeps a table of requests (`report.per_request`), `seeds` runs that many seeds,
+    `progress(done, total)` is called now and then.
+    """
+    given = _changed(_TRACE_DEFAULTS, locals())
+    files = [trace_files] if isinstance(trace_files, (str, os.PathLike)) else list(trace_files)
+    return _replay({"trace": files, **given, **flags}, locals())
+
+
+def run_synthetic_trace_replay(
+    input_tokens: int,
+    output_tokens: int,
+    request_count: int,
+    *,
+    extra_engine_args: JsonArgs | None = None,
+    prefill_engine_args: JsonArgs | None = None,
+    decode_engine_args: JsonArgs | None = None,
+    router_config: JsonArgs | None = None,
+    aic_perf_config: Mapping[str, Any] | None = None,
+    num_workers: int = 1,
+    num_prefill_workers: int = 1,
+    num_decode_workers: int = 1,
+    replay_concurrency: int | None = None,
+    replay_mode: Literal["offline", "online"] = "offline",
+    router_mode: str = "round_robin",
+    arrival_speedup_ratio: float = 1.0,
+    request_rate: float | None = None,
+    arrival_interval_ms: float | None = None,
+    arrival_seed: int = 42,
+    turns_per_session: int = 1,
+    shared_prefix_ratio: float = 0.0,
+    num_prefix_groups: int = 0,
+    inter_turn_delay_ms: float = 0.0,
+    report_jsonl_path: PathLike | None = None,
+    max_sim_time_ms: float | None = None,
+    model_name: str | None = None,
+    sla_ttft_ms: float | None = None,
+    sla_itl_ms: float | None = None,
+    sla_e2e_ms: float | None = None,
+    planner_config: Any | None = None,
+    benchmark_granularity: int = 8,
+    capture_per_request: bool = False,
+    capture_planner_details: bool = True,
+    seeds: int | None = None,
+    progress: Progress | None = None,
+    **flags: Any,
+) -> ReplayReport:
+    """Replay requests of fixed lengths through simulated engines; see `run_trace_replay`.
+
+    With several turns, `request_count` counts sessions.
+    """
+    given = _changed(_SYNTHETIC_DEFAULTS, locals())
+    lengths = {"input_tokens": input_tokens, "output_tokens": output_tokens, "request_count": request_count}
+    return _replay({**lengths, **given, **flags}, locals())
+
+
+# What is not a flag of the command: handled here, or without effect by itself.
+_OWN = {"trace_files", "input_tokens", "output_tokens", "request_count", "aic_perf_config", "report_jsonl_path"}
+_OWN |= {"max_sim_time_ms", "capture_per_request", "capture_planner_details", "seeds", "progress"}
+
+
+def _defaults(function: Callable[..., ReplayReport]) -> dict[str, Any]:
+    defaults = function.__kwdefaults__ or {}
+    return {name: default for name, default in defaults.items() if name not in _OWN}
+
+
+_TRACE_DEFAULTS = _defaults(run_trace_replay)
+_SYNTHETIC_DEFAULTS = _defaults(run_synthetic_trace_replay)
+
+
+def _changed(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments that say something: a default is no flag that was typed, and may not be in the way."""
+    return {
+        name: given[name]
+        for name, default in defaults.items()
+        if given[name] is not default and not _same(given[name], default)
+    }
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and isinstance(default, (int, float, str)) and value == default
+
+
+def _replay(flags: dict[str, Any], given: Mapping[str, Any]) -> ReplayReport:
+    if given["max_sim_time_ms"] is not None:
+        flags["max_sim_time_seconds"] = given["max_sim_time_ms"] / 1000.0
+    if given["planner_config"] is not None:
+        flags["planner_config"] = str(given["planner_config"])
+    aic = given["aic_perf_config"]
+    if aic is not None:
+        flags.update({name if name.startswith("aic_") else f"aic_{name}": aic[name] for name in aic})
+    wanted = {
+        "seeds": given["seeds"],
+        "capture": given["capture_per_request"],
+        "jsonl": given["report_jsonl_path"],
+    }
+    report, requests = _wavetank.replay(flags, wanted, given["progress"])
+    notify(report["warnings"])
+    return ReplayReport(report, requests)

@@ -1,0 +1,19 @@
+"""A measured run against its simulation."""
+
+from __future__ import annotations
+
+import os
+
+from wavetank import _wavetank
+from wavetank._notices import notify
+from wavetank.reports import ValidateReport
+
+
+def validate(run: str | os.PathLike[str], *, tolerance: float | None = None) -> ValidateReport:
+    """Simulate the measured run in a folder (run.json, workload.jsonl, profile/, measured.csv) and compare.
+
+    With a `tolerance` in percent, `report.failure` says which statistic of TTFT, TPOT or E2E is off by more.
+    """
+    report, table, failure = _wavetank.validate(run, tolerance)
+    notify(report.get("warnings", []))
+    return ValidateReport(report, table, failure)
