@@ -5,7 +5,7 @@
 >>> report["p99_ttft_ms"]
 """
 
-from wavetank._wavetank import Requests, __version__
+from wavetank._wavetank import Points, Requests, __version__
 from wavetank.bench import run_bench
 from wavetank.errors import (
     Error,
@@ -17,7 +17,8 @@ from wavetank.errors import (
     WavetankWarning,
 )
 from wavetank.replay import run_synthetic_trace_replay, run_trace_replay
-from wavetank.reports import BenchReport, Plot, ReplayReport, Report, ValidateReport
+from wavetank.reports import BenchReport, Plot, ReplayReport, Report, SweepReport, ValidateReport
+from wavetank.sweeps import sweep
 from wavetank.traces import Trace, read_trace
 from wavetank.validation import validate
 
@@ -27,10 +28,12 @@ __all__ = [
     "InputError",
     "IoError",
     "Plot",
+    "Points",
     "ReplayReport",
     "Report",
     "Requests",
     "StuckError",
+    "SweepReport",
     "Trace",
     "UnsupportedError",
     "UsageError",
@@ -41,5 +44,6 @@ __all__ = [
     "run_bench",
     "run_synthetic_trace_replay",
     "run_trace_replay",
+    "sweep",
     "validate",
 ]

@@ -131,3 +131,41 @@ class ValidateReport(Report):
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.table)}</pre>"
+
+
+class SweepReport(Report):
+    """The rows of a sweep; `points` is a table of them, `table` what the command shows."""
+
+    title = "wavetank sweep"
+
+    def __init__(self, report: Mapping[str, Any], points: _wavetank.Points, table: str) -> None:
+        super().__init__(report)
+        self.points = points
+        self.table = table
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each point: its parameters, its metrics, what it is among others."""
+        rows: list[dict[str, Any]] = self["rows"]
+        return rows
+
+    @property
+    def search(self) -> dict[str, Any] | None:
+        """What a search found, and what its answer rests on."""
+        return self.get("search")
+
+    def to_json(self) -> str:
+        """As the command writes it, byte for byte."""
+        return _wavetank.sweep_json(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each point, a column for each axis and metric; needs pandas and pyarrow."""
+        import pyarrow
+
+        return pyarrow.table(self.points).to_pandas()
+
+    def __repr__(self) -> str:
+        return self.table
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.table)}</pre>"

@@ -7,10 +7,13 @@
 mod bench;
 mod columns;
 mod command;
+mod executor;
 mod failure;
 mod pictures;
+mod points;
 mod replay;
 mod requests;
+mod sweep;
 mod trace;
 mod validate;
 mod value;
@@ -26,9 +29,13 @@ mod _wavetank {
     #[pymodule_export]
     use super::pictures::{page, plot, plot_names, to_json};
     #[pymodule_export]
+    use super::points::Points;
+    #[pymodule_export]
     use super::replay::{replay, replay_flags};
     #[pymodule_export]
     use super::requests::Requests;
+    #[pymodule_export]
+    use super::sweep::{run_point, sweep, sweep_json};
     #[pymodule_export]
     use super::trace::Trace;
     #[pymodule_export]

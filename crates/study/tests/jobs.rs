@@ -64,11 +64,11 @@ impl Elsewhere {
 }
 
 impl Runner for Elsewhere {
-    fn run(&self, job: &Job, _stop: &AtomicBool) -> Result<Option<Finished>> {
+    fn run(&self, job: &Job, stop: &AtomicBool) -> Result<Option<Finished>> {
         let (text, places) = (job.json(), self.copied(job));
         assert_eq!(Job::of_json(&text).expect("a job"), *job, "nothing is lost");
         let told = std::thread::scope(|scope| {
-            scope.spawn(|| answer(&text, &places, &self.local)).join().expect("no panic")
+            scope.spawn(|| answer(&text, &places, &self.local, stop)).join().expect("no panic")
         });
         outcome(&told).map(Some)
     }
@@ -220,7 +220,7 @@ fn a_job_reads_what_it_is_told_to() {
     assert_eq!(paths, job.inputs());
     let same = std::fs::read(at("table.json")).unwrap();
     assert_eq!(hashes[2], short(&same), "inputs are known by what is in them");
-    let run = |job: &Job| answer(&job.json(), &HashMap::new(), &Local::default());
+    let run = |job: &Job| answer(&job.json(), &HashMap::new(), &Local::default(), &AtomicBool::new(false));
     let before = run(&job);
     let places = |from: &str, to: &str| HashMap::from([(at(from), at(to))]);
     let shared = job.clone().relocate(&places("a.jsonl", "b.jsonl")).unwrap_err().to_string();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use wavetank::{Keep, Observer, Plan, ReplayArgs, Unwatched};
 use wavetank_study::sweep::{
-    Local, Onlooker, Setting, Shard, Spec, Start, Sweep, Swept, merge, metrics, write_output,
+    Local, Onlooker, Setting, Shard, Spec, Start, Sweep, Swept, merge, metrics, write_output, write_report,
 };
 
 /// The repository's examples.
@@ -132,6 +132,19 @@ fn threads_order_and_shards_change_no_byte() {
         report
     };
     assert_eq!(without_wall(&merged), without_wall(&one));
+}
+
+/// Broken by: a report that is laid out otherwise when it was read, or rows that share a line.
+#[test]
+fn a_report_that_was_read_is_written_as_it_was() {
+    let swept = whole(&spec(&GRID.replace("[2, 3]", "[2]")), 2);
+    let text = written(&swept, "x.json");
+    let Value::Object(report) = report(&swept) else { panic!("a report is an object") };
+    let mut again = Vec::new();
+    write_report(&report, &mut again).unwrap();
+    assert_eq!(String::from_utf8(again).unwrap(), text);
+    let rows = text.lines().filter(|line| line.starts_with("    {\"meets_sla\":")).count();
+    assert_eq!(rows, swept.rows.len());
 }
 
 #[test]

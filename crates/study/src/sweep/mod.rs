@@ -46,7 +46,7 @@ pub use finished::Finished;
 pub use job::Job;
 pub use merge::merge;
 pub use metric::{Metric, all as metrics};
-pub use outputs::{check as check_output, write as write_output};
+pub use outputs::{Cells, Column, check as check_output, write as write_output, write_report};
 pub use remote::{answer, outcome};
 pub use row::Row;
 pub use runner::{Local, Runner};

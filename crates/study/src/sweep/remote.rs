@@ -30,8 +30,13 @@ struct Failure {
 }
 
 /// Runs the job that `text` is, its inputs read from `places`; the result, or why there is none, as text.
-pub fn answer(text: &str, places: &HashMap<PathBuf, PathBuf>, runner: &dyn Runner) -> String {
-    let answer = match run(text, places, runner) {
+pub fn answer(
+    text: &str,
+    places: &HashMap<PathBuf, PathBuf>,
+    runner: &dyn Runner,
+    stop: &AtomicBool,
+) -> String {
+    let answer = match run(text, places, runner, stop) {
         Ok(finished) => Answer::Finished(finished),
         Err(error) => Answer::Failed(Failure {
             kind: error.kind(),
@@ -43,11 +48,16 @@ pub fn answer(text: &str, places: &HashMap<PathBuf, PathBuf>, runner: &dyn Runne
     serde_json::to_string(&answer).expect("texts and finite numbers")
 }
 
-fn run(text: &str, places: &HashMap<PathBuf, PathBuf>, runner: &dyn Runner) -> Result<Finished> {
+fn run(
+    text: &str,
+    places: &HashMap<PathBuf, PathBuf>,
+    runner: &dyn Runner,
+    stop: &AtomicBool,
+) -> Result<Finished> {
     let mut job = Job::of_json(text)?;
     job.relocate(places)?;
     job.plan.check().map_err(|error| job.named_error(error))?;
-    let finished = runner.run(&job, &AtomicBool::new(false))?;
+    let finished = runner.run(&job, stop)?;
     finished.ok_or_else(|| Error::new(ErrorKind::Io, "was ended before its result was there"))
 }
 
