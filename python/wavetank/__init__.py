@@ -7,6 +7,7 @@
 
 from wavetank._wavetank import Points, Requests, __version__
 from wavetank.bench import run_bench
+from wavetank.comparison import Comparison, compare
 from wavetank.errors import (
     Error,
     InputError,
@@ -24,6 +25,7 @@ from wavetank.validation import validate
 
 __all__ = [
     "BenchReport",
+    "Comparison",
     "Error",
     "InputError",
     "IoError",
@@ -40,6 +42,7 @@ __all__ = [
     "ValidateReport",
     "WavetankWarning",
     "__version__",
+    "compare",
     "read_trace",
     "run_bench",
     "run_synthetic_trace_replay",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wavetank import _wavetank
+from wavetank import _check, _wavetank
 from wavetank._notices import notify
 from wavetank.replay import Progress
 from wavetank.reports import BenchReport
@@ -17,6 +17,6 @@ def run_bench(*, progress: Progress | None = None, **flags: Any) -> BenchReport:
     A flag without a value is `True`, one that may be given again a list. `progress(done, total)` is called
     with milliseconds of the benchmark's time.
     """
-    report, failure = _wavetank.bench(flags, progress)
+    report, failure = _wavetank.bench(flags, _check.function("progress", progress))
     notify(report.get("warnings", []))
     return BenchReport(report, failure)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from wavetank import _wavetank
+from wavetank import _check, _wavetank
 
 if TYPE_CHECKING:
     import pandas
@@ -44,6 +44,5 @@ def read_trace(
 
     Several files are one trace; `"format:path"` says what one is where that cannot be seen.
     """
-    paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    names = [os.fspath(path) for path in paths]
+    names = _check.paths("files", files)
     return Trace(_wavetank.Trace(names, format=format, trace_block_size=trace_block_size))

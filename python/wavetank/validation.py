@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from wavetank import _wavetank
+from wavetank import _check, _wavetank
 from wavetank._notices import notify
 from wavetank.reports import ValidateReport
 
@@ -14,6 +14,7 @@ def validate(run: str | os.PathLike[str], *, tolerance: float | None = None) -> 
 
     With a `tolerance` in percent, `report.failure` says which statistic of TTFT, TPOT or E2E is off by more.
     """
-    report, table, failure = _wavetank.validate(run, tolerance)
+    percent = None if tolerance is None else _check.number("tolerance", tolerance)
+    report, table, failure = _wavetank.validate(_check.path("run", run), percent)
     notify(report.get("warnings", []))
     return ValidateReport(report, table, failure)

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::process::{self, cargo};
 use crate::tally::Tally;
-use crate::{Failure, fuzz, no_arguments, parity, peers, tidy};
+use crate::{Failure, fuzz, no_arguments, parity, peers, python, tidy};
 
 /// One check. It adds the tests it ran to the tally.
 struct Step {
@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", run: |_| tidy::check_repository() },
     Step { name: "peers", run: |_| peers::install() },
     Step { name: "tests", run: tests },
+    Step { name: "python", run: python::tests },
     Step { name: "fuzz", run: |_| fuzz::short() },
     Step { name: "parity", run: parity::run },
 ];

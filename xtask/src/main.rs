@@ -12,6 +12,7 @@ mod parity;
 mod peers;
 mod process;
 mod profiles;
+mod python;
 mod tally;
 mod tidy;
 
@@ -59,6 +60,7 @@ const COMMANDS: &[Chore] = &[
         run: interop::run,
     },
     Chore { name: "peers", about: "install the servers and launchers that tests work with", run: peers::run },
+    Chore { name: "python", about: "the wheel, and the tests of the Python package", run: python::run },
     Chore { name: "examples", about: "write examples/ again", run: examples },
     Chore { name: "profiles", about: "write the built-in timing profiles again", run: profiles::run },
     Chore {

@@ -7,6 +7,7 @@
 mod bench;
 mod columns;
 mod command;
+mod compare;
 mod executor;
 mod failure;
 mod pictures;
@@ -26,6 +27,8 @@ mod _wavetank {
     use super::bench::bench;
     #[pymodule_export]
     use super::command::main;
+    #[pymodule_export]
+    use super::compare::compare;
     #[pymodule_export]
     use super::pictures::{page, plot, plot_names, to_json};
     #[pymodule_export]

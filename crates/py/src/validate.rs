@@ -17,7 +17,9 @@ pub(crate) fn validate(
     tolerance: Option<f64>,
 ) -> PyResult<(Bound<'_, PyAny>, String, Option<String>)> {
     let (report, table, failure) = wait_for(py, None, move |_| {
-        let validated = Case::open(&folder)?.replay()?;
+        let case = Case::open(&folder)?;
+        tolerance.map_or(Ok(()), |percent| case.check_tolerance(percent))?;
+        let validated = case.replay()?;
         let failure = tolerance.and_then(|percent| validated.failure(percent));
         let table = validated.table();
         Ok((validated.report, table, failure))

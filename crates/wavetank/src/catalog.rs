@@ -2,6 +2,7 @@
 
 use wavetank_cache::eviction;
 use wavetank_model::{Described, Error, Result, accelerators, models};
+use wavetank_report::compare::formats as results;
 use wavetank_sim::{engines, queues, routers, timing};
 use wavetank_store::{backends, wrappers};
 use wavetank_telemetry::exporters;
@@ -82,6 +83,7 @@ pub const KINDS: &[Kind] = &[
         about: "router_queue_policy in the router configuration",
         rows: || rows(queues::ALL),
     },
+    Kind { name: "results", about: "what compare reads", rows: || rows(results::ALL) },
     Kind { name: "router-args", about: "keys of --router-config", rows: || rows(router_args::KEYS) },
     Kind { name: "routers", about: "--router-mode", rows: || rows(routers::ALL) },
     Kind { name: "scenarios", about: "--only of bench suite", rows: || rows(suite::SCENARIOS) },

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from wavetank import _wavetank
+from wavetank import _check, _wavetank
 from wavetank._notices import notify
 from wavetank.reports import ReplayReport
 
@@ -58,7 +58,7 @@ def run_trace_replay(
     `progress(done, total)` is called now and then.
     """
     given = _changed(_TRACE_DEFAULTS, locals())
-    files = [trace_files] if isinstance(trace_files, (str, os.PathLike)) else list(trace_files)
+    files = _check.paths("trace_files", trace_files)
     return _replay({"trace": files, **given, **flags}, locals())
 
 
@@ -138,17 +138,18 @@ def _same(value: Any, default: Any) -> bool:
 
 def _replay(flags: dict[str, Any], given: Mapping[str, Any]) -> ReplayReport:
     if given["max_sim_time_ms"] is not None:
-        flags["max_sim_time_seconds"] = given["max_sim_time_ms"] / 1000.0
+        flags["max_sim_time_seconds"] = _check.number("max_sim_time_ms", given["max_sim_time_ms"]) / 1000.0
     if given["planner_config"] is not None:
         flags["planner_config"] = str(given["planner_config"])
-    aic = given["aic_perf_config"]
-    if aic is not None:
+    if given["aic_perf_config"] is not None:
+        aic = _check.mapping("aic_perf_config", given["aic_perf_config"])
         flags.update({name if name.startswith("aic_") else f"aic_{name}": aic[name] for name in aic})
+    seeds, jsonl = given["seeds"], given["report_jsonl_path"]
     wanted = {
-        "seeds": given["seeds"],
-        "capture": given["capture_per_request"],
-        "jsonl": given["report_jsonl_path"],
+        "seeds": None if seeds is None else _check.whole("seeds", seeds, 1, 10_000),
+        "capture": bool(given["capture_per_request"]),
+        "jsonl": None if jsonl is None else _check.path("report_jsonl_path", jsonl),
     }
-    report, requests = _wavetank.replay(flags, wanted, given["progress"])
+    report, requests = _wavetank.replay(flags, wanted, _check.function("progress", given["progress"]))
     notify(report["warnings"])
     return ReplayReport(report, requests)

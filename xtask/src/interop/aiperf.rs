@@ -1,5 +1,6 @@
 //! AIPerf measures `wavetank mock`, with a tokenizer made here: every request is answered, every token
-//! counted alike by both, and prompts that begin alike are found in the cache.
+//! counted alike by both, prompts that begin alike are found in the cache, and `wavetank compare` reads what
+//! it wrote.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -37,7 +38,12 @@ pub(super) fn check(args: &[String]) -> Result<(), Failure> {
         println!("aiperf {endpoint}: {}", told(&report)?);
         mock.end()?;
     }
-    Ok(())
+    let [chat, completions] = ["chat", "completions"].map(|endpoint| folder.join(endpoint));
+    let mut compare = Command::new(target_dir().join("debug/wavetank"));
+    compare.arg("compare").args([&chat, &completions]);
+    // Both were asked for as many tokens of as many requests.
+    compare.args(["--within", "completed_requests 0%", "--within", "total_output_tokens 0%"]);
+    Ok(process::run(&mut compare)?)
 }
 
 /// Has AIPerf measure the mock; what it found.

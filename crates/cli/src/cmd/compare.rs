@@ -1,26 +1,31 @@
-//! `wavetank compare`: two reports, or two sets of repeats, side by side.
+//! `wavetank compare`: two results, or two sets of repeats, side by side.
 
-use crate::exit::Exit;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use wavetank::{Error, Result};
-use wavetank_report::compare::{Comparison, Condition, Side};
+use wavetank::Result;
+use wavetank_report::compare::{Comparison, Condition, Side, Tolerance, Verdict};
 use wavetank_report::render::comparison::{self, Scope};
 
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]
 pub(crate) struct Flags {
-    /// A report, or a directory of reports of the same plan (repeats).
+    /// A report of replay or bench, or a result of vllm bench or AIPerf (`wavetank list results`); or a
+    /// directory of repeats.
     before: PathBuf,
     /// The same, to compare with it.
     after: PathBuf,
     /// Exit with 1 if this holds: 'p99_ttft_ms > +5%' (relative), '> +3' (change), '> 500' (value).
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<String>,
-    /// Every metric, not only the usual ones.
+    /// Exit with 1 if AFTER is off by more than so many percent of BEFORE in either direction: '5%' for
+    /// requests and tokens per second and for mean, median and P99 of TTFT and TPOT, as far as both have
+    /// them; 'p99_ttft_ms 10%' for one metric.
+    #[arg(long, value_name = "[METRIC ]PERCENT")]
+    within: Vec<String>,
+    /// Every metric, not only the usual ones, and what one side lacks.
     #[arg(long)]
     all: bool,
     /// A Markdown table.
@@ -31,41 +36,26 @@ pub(crate) struct Flags {
 pub(crate) fn run(flags: &Flags) -> Result<Exit> {
     let conditions: Vec<_> =
         flags.fail_if.iter().map(|text| Condition::parse(text)).collect::<Result<_>>()?;
-    let (before, after) = (side(&flags.before)?, side(&flags.after)?);
-    let compared = Comparison::of(&before, &after);
-    let scope = if flags.all { Scope::All } else { Scope::Headline };
-    let render = if flags.markdown { comparison::markdown } else { comparison::table };
+    let tolerances: Vec<_> = flags.within.iter().map(|text| Tolerance::parse(text)).collect::<Result<_>>()?;
+    let compared = Comparison::of(&Side::read(&flags.before)?, &Side::read(&flags.after)?)?;
     let mut failed = Vec::new();
     for (condition, text) in conditions.iter().zip(&flags.fail_if) {
         if condition.holds(&compared)? {
-            failed.push(text);
+            failed.push(text.clone());
         }
     }
-    output::say(&render(&compared, [&before, &after], scope))?;
+    let verdict = Tolerance::judge(&tolerances, &compared)?;
+    failed.extend(verdict.failures.iter().map(comparison::failure));
+    show(flags, &compared, &verdict)?;
     for text in &failed {
         output::complain(&format!("failed: {text}"));
     }
     Ok(Exit::from(u8::from(!failed.is_empty())))
 }
 
-/// The reports under `path`.
-fn side(path: &Path) -> Result<Side> {
-    let io = |error| Error::io(path, error);
-    let mut files = vec![path.to_owned()];
-    if path.is_dir() {
-        let entries = fs::read_dir(path).map_err(io)?;
-        files = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
-        files.sort();
-        if files.is_empty() {
-            return Err(Error::input("no .json file in it").at(path.display().to_string()));
-        }
-    }
-    let read = |file: &PathBuf| {
-        let text = fs::read_to_string(file).map_err(|error| Error::io(file, error))?;
-        Ok((file.display().to_string(), text))
-    };
-    let texts: Vec<_> = files.iter().map(read).collect::<Result<_>>()?;
-    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    Side::of(&name, &texts)
+fn show(flags: &Flags, compared: &Comparison, verdict: &Verdict) -> Result<()> {
+    let scope = if flags.all { Scope::All } else { Scope::Headline };
+    let render = if flags.markdown { comparison::markdown } else { comparison::table };
+    output::say(&render(compared, scope))?;
+    if verdict.judged.is_empty() { Ok(()) } else { output::say(&comparison::verdict(verdict)) }
 }

@@ -1,17 +1,16 @@
 //! `wavetank list`: every choice there is.
 
-use crate::exit::Exit;
-
 use clap::Args;
 use wavetank::catalog::{self, Kind};
 use wavetank::{Error, Result, memory_table};
 
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]
 pub(crate) struct Flags {
     /// One kind only: backends, engine-args, engines, eviction, formats, gpus, models, profiles,
-    /// queues, router-args, routers, scenarios, sglang-args, timing or wrappers.
+    /// queues, results, router-args, routers, scenarios, sglang-args, timing or wrappers.
     kind: Option<String>,
     /// Say what each choice does.
     #[arg(short, long)]

@@ -1,6 +1,5 @@
 //! `wavetank mock`: live simulated engines behind an OpenAI-compatible HTTP endpoint.
 
-use crate::exit::Exit;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -14,6 +13,7 @@ use wavetank::{
 };
 
 use super::replay_flags::AicFlags;
+use crate::exit::Exit;
 use crate::watch::{self, LiveView, Show};
 use crate::{interrupt, limits, output};
 

@@ -1,11 +1,11 @@
 //! `wavetank profile`: measured tables, looked at before they are trusted.
 
-use crate::exit::Exit;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use wavetank::{Result, profile};
 
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]

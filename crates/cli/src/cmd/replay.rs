@@ -1,6 +1,5 @@
 //! `wavetank replay`: a request trace or a synthetic load through simulated engines.
 
-use crate::exit::Exit;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,6 +14,7 @@ use wavetank_report::render;
 
 use super::picture_flags::PictureFlags;
 use super::replay_flags::ReplayFlags;
+use crate::exit::Exit;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::output;
 use crate::progress::Progress;

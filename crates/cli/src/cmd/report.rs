@@ -1,12 +1,12 @@
 //! `wavetank report`: pictures of one or more runs, side by side.
 
-use crate::exit::Exit;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wavetank::{Error, Result, page, read_runs};
 
 use super::picture_flags::{PlotFlags, named_files, save, try_out};
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]

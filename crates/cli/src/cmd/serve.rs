@@ -1,6 +1,5 @@
 //! `wavetank serve`: the KV-cache server.
 
-use crate::exit::Exit;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use wavetank::{Error, LoadPolicy, Result, StorePolicy, choice};
 use wavetank_serve::{Adapter, Listener, MetricNames, Plan, Recording, Secret};
 
 use super::recording_flags::RecordingFlags;
+use crate::exit::Exit;
 use crate::{interrupt, limits, output};
 
 /// What is typed; the configuration file has the same names.

@@ -1,6 +1,5 @@
 //! `wavetank sweep`: many replays in one process, and shards of them made one.
 
-use crate::exit::Exit;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use wavetank_study::sweep::{
 };
 
 use super::picture_flags::PictureFlags;
+use crate::exit::Exit;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::output;
 use crate::progress::PointProgress;

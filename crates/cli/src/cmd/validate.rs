@@ -1,14 +1,14 @@
 //! `wavetank validate`: a measured run against its simulation.
 
-use crate::exit::Exit;
 use std::path::PathBuf;
 
 use clap::Args;
-use wavetank::{Error, Result, Run};
+use wavetank::{Result, Run};
 use wavetank_report::render;
 use wavetank_study::validate::Case;
 
 use super::picture_flags::PictureFlags;
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]
@@ -31,16 +31,8 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<Exit> {
-    if let Some(percent) = flags.tolerance.filter(|percent| !percent.is_finite() || *percent < 0.0) {
-        let message = format!("must be a finite number, 0 or more, not {percent}");
-        return Err(Error::usage(message).at("--tolerance"));
-    }
     let case = Case::open(&flags.run)?;
-    if flags.tolerance.is_some() && !case.is_measured() {
-        return Err(Error::usage("there is no measured.csv to compare with")
-            .at("--tolerance")
-            .hint(format!("add {}, or leave the flag out", flags.run.join("measured.csv").display())));
-    }
+    flags.tolerance.map_or(Ok(()), |percent| case.check_tolerance(percent))?;
     keep_apart(flags, case.inputs())?;
     flags.pictures.check("validate")?;
     let validated = case.replay()?;

@@ -1,13 +1,15 @@
 //! A comparison as a table or as Markdown.
 
 use super::table::{framed, precise};
-use crate::compare::{Comparison, Row, Side};
+use crate::compare::{Comparison, Failure, Label, Row, Verdict};
 
 /// What is shown unless all metrics are asked for.
 const HEADLINE: &[&str] = &[
     "completed_requests",
     "duration_ms",
     "output_throughput_tok_s",
+    "total_throughput_tok_s",
+    "total_tokens_per_sec",
     "request_throughput_rps",
     "prefix_cache_reused_ratio",
     "mean_ttft_ms",
@@ -28,30 +30,46 @@ const HEADLINE: &[&str] = &[
 pub enum Scope {
     /// The usual ones.
     Headline,
-    /// Every number both reports have.
+    /// Every number both sides have, and the names of those that one lacks.
     All,
 }
 
 /// The table for a terminal.
-pub fn table(comparison: &Comparison, sides: [&Side; 2], scope: Scope) -> String {
-    let columns = ["Metric", &sides[0].name, &sides[1].name, "change", "change %", "spread", ""];
+pub fn table(comparison: &Comparison, scope: Scope) -> String {
+    let [before, after] = &comparison.sides;
+    let columns = ["Metric", &before.name, &after.name, "change", "change %", "spread", ""];
     let mut table = framed(&columns);
     for row in shown(comparison, scope) {
         table.add_row(cells(row));
     }
-    format!("{table}\n{}", plan(comparison, "  "))
+    format!("{table}\n{}{}", sides(comparison, scope, "  "), plan(comparison, "  "))
 }
 
 /// The same for a pull request or a document.
-pub fn markdown(comparison: &Comparison, sides: [&Side; 2], scope: Scope) -> String {
+pub fn markdown(comparison: &Comparison, scope: Scope) -> String {
+    let [before, after] = &comparison.sides;
     let mut text = format!(
         "| metric | {} | {} | change | change % | spread | |\n|---|---:|---:|---:|---:|---:|---|\n",
-        sides[0].name, sides[1].name
+        before.name, after.name
     );
     for row in shown(comparison, scope) {
         text += &format!("| {} |\n", cells(row).join(" | "));
     }
-    text + "\n" + &plan(comparison, "- ")
+    format!("{text}\n{}{}", sides(comparison, scope, "- "), plan(comparison, "- "))
+}
+
+/// How many metrics were judged, and which.
+pub fn verdict(verdict: &Verdict) -> String {
+    let (judged, failed) = (verdict.judged.len(), verdict.failures.len());
+    let names = verdict.judged.join(", ");
+    format!("Within tolerance: {} of {judged} metrics ({names})\n", judged - failed)
+}
+
+/// One line for a metric that is off.
+pub fn failure(failure: &Failure) -> String {
+    let Failure { metric, before, after, off_percent, allowed_percent } = failure;
+    let (before, after) = (precise(*before), precise(*after));
+    format!("{metric} is {after}, {off_percent:+.2} % from {before} and not within {allowed_percent} %")
 }
 
 fn shown(comparison: &Comparison, scope: Scope) -> Vec<&Row> {
@@ -79,6 +97,26 @@ fn cells(row: &Row) -> Vec<String> {
         spread,
         if row.is_noise() { "noise".to_owned() } else { String::new() },
     ]
+}
+
+/// What the sides are, what to know about them, and what could not be compared.
+fn sides(comparison: &Comparison, scope: Scope, bullet: &str) -> String {
+    let mut text = format!("{} metrics in both:\n", comparison.rows.len());
+    for side in &comparison.sides {
+        let Label { name, format, runs, remarks, alone } = side;
+        let runs = if *runs > 1 { format!(", {runs} runs") } else { String::new() };
+        text += &format!("{bullet}{name} is {format}{runs}");
+        if !remarks.is_empty() {
+            text += &format!(", and {}", remarks.join(", "));
+        }
+        match (alone.len(), scope) {
+            (0, _) => {}
+            (count, Scope::Headline) => text += &format!("; {count} more in it alone, which --all names"),
+            (_, Scope::All) => text += &format!("; in it alone: {}", alone.join(", ")),
+        }
+        text += "\n";
+    }
+    text
 }
 
 fn plan(comparison: &Comparison, bullet: &str) -> String {

@@ -62,6 +62,20 @@ impl Case {
         self.measured.is_some()
     }
 
+    /// Refuses a tolerance, in percent, that is none or has nothing to be held against.
+    pub fn check_tolerance(&self, percent: f64) -> Result<()> {
+        if !percent.is_finite() || percent < 0.0 {
+            let message = format!("must be a finite number, 0 or more, not {percent}");
+            return Err(Error::usage(message).at("--tolerance"));
+        }
+        match self.is_measured() {
+            true => Ok(()),
+            false => Err(Error::usage("there is no measured.csv to compare with")
+                .at("--tolerance")
+                .hint("add one to the folder, or leave the tolerance out")),
+        }
+    }
+
     /// The files that were read.
     pub fn inputs(&self) -> &[PathBuf] {
         &self.inputs

@@ -1,12 +1,12 @@
 //! `wavetank bench check`: whether a package can be submitted.
 
-use crate::exit::Exit;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 use wavetank::{Checked, Result, check_package};
 
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]

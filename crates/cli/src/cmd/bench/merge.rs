@@ -1,6 +1,5 @@
 //! `wavetank bench merge`: one report of those that the ranks of a benchmark wrote.
 
-use crate::exit::Exit;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,6 +7,7 @@ use wavetank::{Merged, Missing, Package, Result, Results, merge};
 use wavetank_report::render::storage;
 
 use super::run::{add, write};
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]

@@ -8,10 +8,10 @@ mod merge;
 mod run;
 mod suite;
 
-use crate::exit::Exit;
-
 use clap::{Args, Parser, Subcommand};
 use wavetank::{BenchArgs, Error, Result};
+
+use crate::exit::Exit;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -1,6 +1,5 @@
 //! `wavetank bench` itself: one benchmark, its table and its files.
 
-use crate::exit::Exit;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -17,6 +16,7 @@ use super::block_layer;
 use super::flags::{BenchFlags, BenchOutputFlags};
 use crate::cmd::picture_flags::PictureFlags;
 use crate::cmd::recording_flags::RecordingFlags;
+use crate::exit::Exit;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::live::Live;
 use crate::{limits, output};

@@ -1,6 +1,5 @@
 //! `wavetank bench suite`: what this machine can do, scenario by scenario.
 
-use crate::exit::Exit;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -12,6 +11,7 @@ use wavetank_report::suite::SuiteSummary;
 
 use super::run::LEFT_IN_CACHE;
 use crate::cmd::picture_flags::PictureFlags;
+use crate::exit::Exit;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::suite_live::SuiteLive;
 use crate::{limits, output};

@@ -1,6 +1,5 @@
 //! `wavetank trace anonymize`.
 
-use crate::exit::Exit;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,6 +7,7 @@ use wavetank::{Error, ErrorKind, Result, Scrub, anonymize_trace};
 use wavetank_model::Nanos;
 
 use super::files::{self, InFlags, OutFlags};
+use crate::exit::Exit;
 
 #[derive(Args)]
 pub(super) struct AnonymizeFlags {

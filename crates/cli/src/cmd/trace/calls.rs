@@ -1,6 +1,5 @@
 //! `wavetank trace replay` of a recording of storage calls, in virtual time.
 
-use crate::exit::Exit;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use wavetank_report::render;
 
 use super::words;
 use crate::cmd::recording_flags::RecordingFlags;
+use crate::exit::Exit;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::{limits, output};
 

@@ -1,10 +1,9 @@
 //! What the verbs that read and write traces of requests share: their files, progress, and how they end.
 
-use crate::exit::Exit;
-
 use clap::Args;
 use wavetank::{Error, Fill, Meter, Result, TraceInput, TraceOutput, TraceWritten};
 
+use crate::exit::Exit;
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output;
 use crate::progress::ReadProgress;

@@ -1,12 +1,11 @@
 //! `wavetank trace lint`.
 
-use crate::exit::Exit;
-
 use clap::Args;
 use serde_json::{Value, json};
 use wavetank::{Error, Linted, Result, lint_trace};
 
 use super::files::{self, InFlags};
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]

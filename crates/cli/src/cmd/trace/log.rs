@@ -1,6 +1,5 @@
 //! `wavetank trace replay` of a log of operations: real bytes on a backend.
 
-use crate::exit::Exit;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -9,6 +8,7 @@ use serde_json::Value;
 use wavetank::{BenchArgs, BenchPlan, PlayArgs, PlayPace, Result, play_log};
 use wavetank_report::render;
 
+use crate::exit::Exit;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::{limits, output};
 

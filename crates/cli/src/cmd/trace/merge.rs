@@ -1,11 +1,10 @@
 //! `wavetank trace merge`.
 
-use crate::exit::Exit;
-
 use clap::Args;
 use wavetank::{MergeArgs, Result, TraceInput, merge_traces};
 
 use super::files::{self, InFlags, OutFlags};
+use crate::exit::Exit;
 
 #[derive(Args)]
 pub(super) struct MergeFlags {

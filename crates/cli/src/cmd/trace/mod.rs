@@ -15,13 +15,13 @@ mod stats;
 mod synth;
 mod words;
 
-use crate::exit::Exit;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use wavetank::{CallPace, Error, PlayPace, Result, guess_format, log_info, trace_info};
 
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args)]

@@ -1,6 +1,5 @@
 //! `wavetank trace mrc`: hit ratio against capacity.
 
-use crate::exit::Exit;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -9,6 +8,7 @@ use wavetank::{CacheCurves, CacheRule, CurveArgs, Meter, Result, Run, Sample, ca
 use super::files::watched;
 use super::source_flags::SourceFlags;
 use crate::cmd::picture_flags::PictureFlags;
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args, Debug)]

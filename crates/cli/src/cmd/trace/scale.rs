@@ -1,11 +1,10 @@
 //! `wavetank trace scale`.
 
-use crate::exit::Exit;
-
 use clap::Args;
 use wavetank::{Result, ScaleArgs, scale_trace};
 
 use super::files::{self, InFlags, OutFlags};
+use crate::exit::Exit;
 
 #[derive(Args)]
 pub(super) struct ScaleFlags {

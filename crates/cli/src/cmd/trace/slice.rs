@@ -1,12 +1,12 @@
 //! `wavetank trace slice`.
 
-use crate::exit::Exit;
 use std::ops::Range;
 
 use clap::Args;
 use wavetank::{Choice, Fill, Result, TraceOutput, slice_trace};
 
 use super::files::{self, InFlags};
+use crate::exit::Exit;
 
 #[derive(Args)]
 pub(super) struct SliceFlags {

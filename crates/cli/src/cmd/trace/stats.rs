@@ -1,13 +1,12 @@
 //! `wavetank trace stats`: what a request trace holds.
 
-use crate::exit::Exit;
-
 use clap::Args;
 use wavetank::{Result, Run, TraceStats, trace_stats};
 
 use super::files::watched;
 use super::source_flags::SourceFlags;
 use crate::cmd::picture_flags::PictureFlags;
+use crate::exit::Exit;
 use crate::output;
 
 #[derive(Args, Debug)]

@@ -1,11 +1,10 @@
 //! `wavetank trace synth`.
 
-use crate::exit::Exit;
-
 use clap::Args;
 use wavetank::{Result, SynthArgs, synth_trace};
 
 use super::files::{self, OutFlags};
+use crate::exit::Exit;
 
 const DISTRIBUTIONS: &str = "\
 DIST is N, uniform:LOW,HIGH, normal:MEAN,SD, lognormal:MEAN,SD (of the lengths themselves),

@@ -1,0 +1,63 @@
+//! Two results side by side.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+use wavetank::Result;
+use wavetank_report::compare::{Comparison, Condition, Side, Tolerance};
+use wavetank_report::render::comparison::{self, Scope};
+
+use crate::failure::exception;
+use crate::value::{object_of, python_of};
+
+/// A side: a file or a directory of repeats, or a report in memory with a name.
+#[derive(FromPyObject)]
+pub(crate) enum Given<'py> {
+    Path(PathBuf),
+    Report(String, Bound<'py, PyDict>),
+}
+
+impl Given<'_> {
+    fn side(&self) -> PyResult<Result<Side>> {
+        Ok(match self {
+            Self::Path(path) => Side::read(path),
+            Self::Report(name, report) => Side::of_report(name, &Value::Object(object_of(report)?)),
+        })
+    }
+}
+
+/// Compares two sides: all of it, its table, and what of `fail_if` and `within` is not kept.
+#[pyfunction]
+pub(crate) fn compare<'py>(
+    py: Python<'py>,
+    sides: (Given<'py>, Given<'py>),
+    fail_if: Vec<String>,
+    within: Vec<String>,
+) -> PyResult<(Bound<'py, PyAny>, String, Vec<String>)> {
+    let (before, after) = (sides.0.side()?, sides.1.side()?);
+    let compared = before.and_then(|before| judged(&before, &after?, &fail_if, &within));
+    let (comparison, failed) = compared.map_err(|error| exception(py, &error))?;
+    let table = comparison::table(&comparison, Scope::Headline);
+    Ok((python_of(py, &comparison.json())?, table, failed))
+}
+
+fn judged(
+    before: &Side,
+    after: &Side,
+    fail_if: &[String],
+    within: &[String],
+) -> Result<(Comparison, Vec<String>)> {
+    let compared = Comparison::of(before, after)?;
+    let mut failed = Vec::new();
+    for text in fail_if {
+        if Condition::parse(text)?.holds(&compared)? {
+            failed.push(text.clone());
+        }
+    }
+    let tolerances: Vec<_> = within.iter().map(|text| Tolerance::parse(text)).collect::<Result<_>>()?;
+    let verdict = Tolerance::judge(&tolerances, &compared)?;
+    failed.extend(verdict.failures.iter().map(comparison::failure));
+    Ok((compared, failed))
+}

@@ -1,0 +1,116 @@
+"""What is wrong is an exception of its kind, with the argument's name."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import wavetank
+
+LOOP: list = []
+LOOP.append(LOOP)
+
+
+class Odd:
+    """No number, text, list or dict."""
+
+    def __repr__(self):
+        return "an odd thing"
+
+
+HOSTILE = [
+    ({"num_workers": 0}, "num_workers: must be at least 1"),
+    ({"num_workers": -1}, "num_workers"),
+    ({"num_workers": "four"}, "num_workers"),
+    ({"num_workers": 2**80}, "num_workers: a whole number of more than 64 bits"),
+    ({"num_workers": 1.5}, "num_workers"),
+    ({"num_workers": Odd()}, "num_workers: must be a number, a text, a list or a dict, not Odd"),
+    ({"num_wrokers": 4}, "num_wrokers.*did you mean num_workers"),
+    ({"router_mode": "nope"}, "router_mode: unknown router"),
+    ({"router_mode": "kv_router"}, "router_mode|num_workers"),
+    ({"replay_mode": "sideways"}, "replay_mode: unknown mode"),
+    ({"arrival_speedup_ratio": float("nan")}, "arrival_speedup_ratio: must be a finite number"),
+    ({"arrival_speedup_ratio": float("inf")}, "arrival_speedup_ratio: must be a finite number"),
+    ({"arrival_speedup_ratio": -1.0}, "arrival_speedup_ratio"),
+    ({"extra_engine_args": {"block_siz": 16}}, 'extra_engine_args: .*"block_siz"'),
+    ({"extra_engine_args": {"block_size": Odd()}}, "extra_engine_args.block_size: must be a number"),
+    ({"extra_engine_args": {16: 16}}, "extra_engine_args: keys must be texts, not 16"),
+    ({"extra_engine_args": "{not json"}, "extra_engine_args"),
+    ({"extra_engine_args": 3}, "extra_engine_args"),
+    ({"extra_engine_args": {"a": LOOP}}, "nested too deeply"),
+    ({"router_config": "\ud800"}, "router_config: is a text that is not Unicode"),
+    ({"trace_block_size": 0}, "trace_block_size"),
+    ({"max_sim_time_ms": "soon"}, "max_sim_time_ms: must be a number"),
+    ({"max_sim_time_ms": -1}, "max_sim_time_seconds"),
+    ({"seeds": 0}, "seeds: must be a whole number from 1"),
+    ({"seeds": 2, "capture_per_request": True}, "seeds: cannot be combined"),
+    ({"aic_perf_config": 5}, "aic_perf_config: must be a dict"),
+    ({"report_jsonl_path": 5}, "report_jsonl_path: must be a path"),
+    ({"progress": 5}, "progress: must be a function"),
+    ({"replay_concurrency": True}, "replay_concurrency"),
+    ({"input_tokens": 5}, "input_tokens: belongs to synthetic load"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), HOSTILE, ids=lambda value: str(value)[:40] if isinstance(value, str) else None)
+def test_hostile_arguments(arguments, message, examples):
+    with pytest.raises(wavetank.UsageError, match=f"(?s){message}"):
+        wavetank.run_trace_replay(examples / "single_turn.jsonl", **arguments)
+
+
+@pytest.mark.parametrize("files", [None, 5, b"bytes", {"a": 1}, [5], [None]])
+def test_what_is_no_path(files):
+    for function, name in [(wavetank.run_trace_replay, "trace_files"), (wavetank.read_trace, "files")]:
+        with pytest.raises(wavetank.UsageError, match=f"{name}: must be a path"):
+            function(files)
+
+
+def test_nothing_to_replay():
+    with pytest.raises(wavetank.UsageError, match="nothing to replay"):
+        wavetank.run_trace_replay([])
+
+
+@pytest.mark.parametrize("lengths", [(0, 1, 1), (1, 0, 1), (1, 1, 0), ("a", 1, 1), (None, 1, 1), (2**40, 1, 1)])
+def test_synthetic_lengths(lengths):
+    with pytest.raises(wavetank.UsageError):
+        wavetank.run_synthetic_trace_replay(*lengths)
+
+
+def test_kinds_are_pythons_too(examples, tmp_path):
+    with pytest.raises(OSError) as missing:
+        wavetank.run_trace_replay(tmp_path / "none.jsonl")
+    assert isinstance(missing.value, wavetank.IoError)
+    assert missing.value.place == str(tmp_path / "none.jsonl")
+    assert "No such file" in missing.value.message and missing.value.hint
+    with pytest.raises(NotImplementedError) as unsupported:
+        wavetank.run_trace_replay(examples / "single_turn.jsonl", planner_config={"a": 1})
+    assert isinstance(unsupported.value, wavetank.UnsupportedError)
+    with pytest.raises(ValueError) as usage:
+        wavetank.run_trace_replay(examples / "single_turn.jsonl", num_workers=0)
+    assert isinstance(usage.value, wavetank.Error)
+    again = pickle.loads(pickle.dumps(usage.value))
+    assert (type(again), str(again)) == (type(usage.value), str(usage.value))
+
+
+def test_a_damaged_trace_names_its_line(examples, tmp_path):
+    lines = (examples / "single_turn.jsonl").read_text().splitlines(keepends=True)
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_text("".join(lines[:6]) + lines[6][:20])
+    with pytest.raises(wavetank.InputError) as caught:
+        wavetank.run_trace_replay(damaged)
+    assert caught.value.place == f"{damaged}:7"
+
+
+def test_output_over_the_trace_is_refused(examples, tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    text = (examples / "single_turn.jsonl").read_bytes()
+    trace.write_bytes(text)
+    with pytest.raises(wavetank.UsageError, match="report_jsonl_path: is the trace itself"):
+        wavetank.run_trace_replay(trace, report_jsonl_path=trace)
+    assert trace.read_bytes() == text
+
+
+def test_output_that_cannot_be_written_is_said(examples, tmp_path):
+    with pytest.raises(wavetank.IoError, match="cannot write"):
+        wavetank.run_trace_replay(examples / "single_turn.jsonl", report_jsonl_path=tmp_path / "no" / "x.jsonl")

@@ -1,0 +1,74 @@
+"""Results side by side: two simulations, or a simulation and a real benchmark."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from wavetank import _check, _wavetank
+from wavetank.reports import Report
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Comparison(dict[str, Any]):
+    """Two sides, the metrics both have, and what differs in their plans; `failures` are conditions that are not kept."""
+
+    def __init__(self, comparison: Mapping[str, Any], table: str, failures: list[str]) -> None:
+        super().__init__(comparison)
+        self.table = table
+        self.failures = failures
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each metric that both sides have."""
+        import pandas
+
+        return pandas.DataFrame(self["rows"]).set_index("metric")
+
+    def __repr__(self) -> str:
+        return self.table
+
+    def _repr_html_(self) -> str:
+        before, after = (html.escape(side["name"]) for side in self["sides"])
+        head = f"<tr><th>metric</th><th>{before}</th><th>{after}</th><th>change</th></tr>"
+        rows = "".join(_row(row) for row in self["rows"])
+        failed = "".join(f"<p><b>failed:</b> {html.escape(failure)}</p>" for failure in self.failures)
+        return f"<table>{head}{rows}</table>{failed}"
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    change = "" if row["relative"] is None else f"{row['relative']:+.2%}"
+    noise = " (noise)" if row["is_noise"] else ""
+    values = f"<td>{row['before']:,.4g}</td><td>{row['after']:,.4g}</td><td>{change}{noise}</td>"
+    return f"<tr><td>{html.escape(row['metric'])}</td>{values}</tr>"
+
+
+def compare(
+    before: str | os.PathLike[str] | Mapping[str, Any],
+    after: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    fail_if: str | Iterable[str] = (),
+    within: str | Iterable[str] = (),
+    names: tuple[str, str] = ("before", "after"),
+) -> Comparison:
+    """Compare two results.
+
+    Each is a report, the file of one, a result of `vllm bench serve` or AIPerf (`wavetank list results`), or a
+    directory of repeats. `fail_if="p99_ttft_ms > +5%"` and `within="5%"` are those of `wavetank compare`; what is not
+    kept is in `failures`. Reports in memory are called by `names`.
+    """
+    sides = (_side("before", before, names[0]), _side("after", after, names[1]))
+    failures = [fail_if] if isinstance(fail_if, str) else list(fail_if)
+    tolerances = [within] if isinstance(within, str) else list(within)
+    return Comparison(*_wavetank.compare(sides, failures, tolerances))
+
+
+def _side(name: str, given: object, shown: str) -> str | tuple[str, dict[str, Any]]:
+    if isinstance(given, Report):
+        return shown, given
+    if isinstance(given, Mapping):
+        return shown, dict(given)
+    return _check.path(name, given)
