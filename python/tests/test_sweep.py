@@ -11,7 +11,6 @@ import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 
 import pytest
 
@@ -79,6 +78,16 @@ def test_a_report_is_a_table(grid):
     assert frame["counts.completed"].dtype.kind == "i"
 
 
+def test_the_documented_sweep_runs(examples, tmp_path):
+    text = (examples.parent / "docs" / "sweep.md").read_text()
+    example = text.split("```python\n")[1].split("```")[0]
+    (tmp_path / "examples").symlink_to(examples)
+    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("{'num_workers': ")
+    assert {"rows.csv", "rows.json", "rows.points.jsonl"} <= {file.name for file in tmp_path.iterdir()}
+
+
 class Plain(Executor):
     """One thread for each job, and a note of where jobs were taken."""
 
@@ -99,7 +108,7 @@ class Plain(Executor):
         return future
 
 
-def test_any_executor_gives_the_same_rows(grid, tmp_path):
+def test_any_executor_gives_the_same_rows(grid):
     """Broken by: a second way of running points that is not the first."""
     local = wavetank.sweep(grid)
     plain = Plain()
@@ -205,7 +214,7 @@ class Nowhere(Executor):
         return self.futures[-1]
 
 
-def test_ctrl_c_ends_what_is_under_way(tmp_path):
+def test_ctrl_c_ends_what_is_under_way():
     """Broken by: a wait that does not hear, or jobs that are left alone."""
     nowhere = Nowhere()
 

@@ -14,7 +14,7 @@ use wavetank_study::sweep::{Finished, Job, Runner, outcome};
 /// Between two looks at whether the sweep is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Hands jobs to an object of Python: `submit(job, inputs)` gives a future of what `run_point` says of the job.
+/// Hands jobs to an object of Python: its `submit(job, inputs)` gives a future of what `run_point` says.
 pub(crate) struct Executor {
     object: Py<PyAny>,
     /// What is in the inputs of all jobs, as hashes.

@@ -21,7 +21,7 @@ use crate::waiting::{Course, wait_for};
 /// The name of a spec that is no file.
 const NAME: &str = "sweep";
 
-/// Runs the sweep that a dictionary or a TOML file describes: its report, its rows, and the table of the command.
+/// Runs the sweep that a dictionary or a TOML file describes: its report, its rows, the table of the command.
 #[pyfunction]
 #[pyo3(signature = (spec, wanted, executor=None, progress=None))]
 pub(crate) fn sweep<'py>(
@@ -36,7 +36,7 @@ pub(crate) fn sweep<'py>(
     Ok((python_of(py, &swept.report())?, Points::of(&swept)?, swept.table()))
 }
 
-/// Runs one point that a sweep handed to an executor, its inputs read from `places`, and says what came of it.
+/// Runs a point that a sweep handed to an executor, its inputs read from `places`; says what came of it.
 #[pyfunction]
 #[pyo3(signature = (job, places=HashMap::new()))]
 pub(crate) fn run_point(py: Python<'_>, job: String, places: HashMap<PathBuf, PathBuf>) -> PyResult<String> {

@@ -22,6 +22,9 @@ pub(super) fn check(args: &[String]) -> Result<(), Failure> {
     let trace = fs::canonicalize(TRACE).map_err(|e| format!("{TRACE}: {e}"))?;
     let script = folder.join("checks.py");
     fs::write(&script, CHECKS).map_err(|e| format!("{}: {e}", script.display()))?;
-    // From another folder: workers must not find the sources of the package.
-    Ok(process::run(Command::new(&python).arg(&script).arg(trace).arg(&folder).current_dir(&folder))?)
+    let mut checks = Command::new(&python);
+    checks.arg(&script).arg(trace).arg(&folder);
+    // Ray keeps a token at home, and workers must not find the sources of the package.
+    checks.env("HOME", &folder).current_dir(&folder);
+    Ok(process::run(&mut checks)?)
 }
