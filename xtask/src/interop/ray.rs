@@ -18,6 +18,8 @@ pub(super) fn check(args: &[String]) -> Result<(), Failure> {
     let python = peers::python("ray", PACKAGES)?;
     python::install(&python, &python::wheel(&python, "dev")?)?;
     let folder = std::path::absolute(target_dir().join("interop/ray")).map_err(|e| e.to_string())?;
+    // What an earlier check left would be taken for this one's.
+    let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let trace = fs::canonicalize(TRACE).map_err(|e| format!("{TRACE}: {e}"))?;
     let script = folder.join("checks.py");
