@@ -34,7 +34,7 @@ def test_examples_run(
     assert text.count(SERVER) == 1
     text = text.replace(SERVER, server.url)
     blocks = list(BLOCK.finditer(text))
-    assert len(blocks) == 8
+    assert len(blocks) == 10
     names: dict[str, Any] = {}
     for block in blocks:
         # Errors show the line of the document.

@@ -20,8 +20,9 @@ from wavetank.errors import (
 )
 from wavetank.pictures import Page, Plot, page
 from wavetank.replay import run_synthetic_trace_replay, run_trace_replay
-from wavetank.reports import BenchReport, ReplayReport, Report, ValidateReport
-from wavetank.tables import Requests
+from wavetank.reports import BenchReport, ReplayReport, Report, SweepReport, ValidateReport
+from wavetank.sweeps import sweep
+from wavetank.tables import Points, Requests
 from wavetank.traces import Trace, read_trace
 from wavetank.validation import validate
 
@@ -34,10 +35,12 @@ __all__ = [
     "IoError",
     "Page",
     "Plot",
+    "Points",
     "ReplayReport",
     "Report",
     "Requests",
     "StuckError",
+    "SweepReport",
     "Trace",
     "UnsupportedError",
     "UsageError",
@@ -50,5 +53,6 @@ __all__ = [
     "run_bench",
     "run_synthetic_trace_replay",
     "run_trace_replay",
+    "sweep",
     "validate",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypedDict, final, type_check_only
 
 __all__ = [
+    "Points",
     "Requests",
     "Trace",
     "__version__",
@@ -17,6 +18,9 @@ __all__ = [
     "plot_png",
     "replay",
     "replay_flags",
+    "run_point",
+    "sweep",
+    "sweep_json",
     "to_json",
     "validate",
 ]
@@ -29,6 +33,16 @@ class Wanted(TypedDict):
     seeds: int | None
     capture: bool
     jsonl: str | os.PathLike[str] | None
+
+@type_check_only
+class WantedSweep(TypedDict):
+    """How a sweep is run."""
+
+    outputs: Sequence[str]
+    threads: int | None
+    shard: str | None
+    fresh: bool
+    max_points: int | None
 
 def main(words: Sequence[str]) -> int: ...
 def replay_flags() -> list[str]: ...
@@ -48,11 +62,24 @@ def compare(
     fail_if: Sequence[str],
     within: Sequence[str],
 ) -> tuple[dict[str, Any], str, list[str]]: ...
+def sweep(
+    spec: dict[str, Any] | str,
+    wanted: WantedSweep,
+    executor: object | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> tuple[dict[str, Any], Points, str]: ...
+def run_point(job: str, places: dict[str, str] = {}) -> str: ...
+def sweep_json(report: dict[str, Any]) -> str: ...
 def to_json(report: dict[str, Any]) -> str: ...
 def page(title: str, reports: Sequence[tuple[str, dict[str, Any]]]) -> str: ...
 def plot_names(reports: Sequence[tuple[str, dict[str, Any]]]) -> list[str]: ...
 def plot(name: str, reports: Sequence[tuple[str, dict[str, Any]]]) -> str: ...
 def plot_png(name: str, reports: Sequence[tuple[str, dict[str, Any]]]) -> bytes: ...
+@final
+class Points:
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
 @final
 class Requests:
     def __len__(self) -> int: ...

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from wavetank import _markup, _wavetank
 from wavetank._frames import frame_with
 from wavetank._markup import number, percent
 from wavetank.pictures import Pictured, Runs
-from wavetank.tables import Requests
+from wavetank.tables import Points, Requests
 
 if TYPE_CHECKING:
     import pandas
@@ -267,3 +268,42 @@ class ValidateReport(Report):
         yield _markup.table(["Metric", "measured", "simulated", "error"], self._rows())
         if self["worst"]:
             yield _markup.paragraph(f"Worst: {self['worst']['name']}, {percent(self['worst']['error'], 2)}")
+
+
+class SweepReport(Report):
+    """The rows of a sweep; `points` is a table of them, `table` what the command shows."""
+
+    title = "wavetank sweep"
+
+    def __init__(self, report: Mapping[str, Any], points: _wavetank.Points, table: str) -> None:
+        super().__init__(report)
+        self.points = Points(points)
+        self.table = table
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each point: its parameters, its metrics, what it is among others."""
+        rows: list[dict[str, Any]] = self["rows"]
+        return rows
+
+    @property
+    def search(self) -> dict[str, Any] | None:
+        """What a search found, and what its answer rests on."""
+        return self.get("search")
+
+    def to_json(self) -> str:
+        """As the command writes it, byte for byte."""
+        return _wavetank.sweep_json(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each point, a column for each axis and metric; needs pandas and pyarrow."""
+        return self.points.to_pandas()
+
+    def __repr__(self) -> str:
+        return self.table
+
+    def _headline(self) -> str:
+        return f"{self.title}: {len(self.rows):,} points"
+
+    def _parts(self) -> Iterator[str]:
+        yield f"<pre>{escape(self.table)}</pre>"

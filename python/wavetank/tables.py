@@ -57,3 +57,12 @@ class Requests(Table, Sequence[dict[str, Any]]):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self._native[place] for place in range(len(self)))
+
+
+class Points(Table):
+    """One row per point of a sweep, a column for each axis and metric."""
+
+    _native: _wavetank.Points
+
+    def __len__(self) -> int:
+        return len(self._native)

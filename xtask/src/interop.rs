@@ -3,6 +3,7 @@
 
 mod aiperf;
 mod lmcache;
+mod ray;
 
 use crate::Failure;
 
@@ -13,11 +14,13 @@ struct Peer {
     check: fn(&[String]) -> Result<(), Failure>,
 }
 
-const PEERS: [Peer; 2] = [
+const PEERS: [Peer; 3] = [
     // The user's benchmark of model servers on our mock.
     Peer { name: "aiperf", check: aiperf::check },
     // Our recordings and our cache server; `lmcache [DIR]`, where it is or will be.
     Peer { name: "lmcache", check: lmcache::check },
+    // Sweeps of our Python package as its tasks.
+    Peer { name: "ray", check: ray::check },
 ];
 
 /// The chore: one of them, or all.

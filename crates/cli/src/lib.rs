@@ -21,6 +21,7 @@ use clap::{Parser, Subcommand};
 use exit::Exit;
 
 pub use cmd::bench::bench_args;
+pub use cmd::sweep::{check_outputs as check_sweep_outputs, write_outputs as write_sweep_outputs};
 
 /// A wave tank for LLM serving: recorded or synthetic traffic in, latency, throughput, cache reuse and the
 /// bottleneck out.

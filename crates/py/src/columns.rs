@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_array::builder::{ListBuilder, StringBuilder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, ListArray, RecordBatch, RecordBatchReader, StringArray,
-    StructArray, UInt32Array,
+    ArrayRef, BooleanArray, Float64Array, ListArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    StringArray, StructArray, UInt32Array,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
@@ -135,5 +135,12 @@ pub(crate) fn stream<'py, T: Tabular + Send>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = Arc::new(Schema::new(T::fields()));
     let batches = Box::new(Batches { schema, rows, batch: Vec::new() });
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(batches), c"arrow_array_stream")
+}
+
+/// A stream of rows that are columns already.
+pub(crate) fn stream_of(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyCapsule>> {
+    let schema = batch.schema();
+    let batches = Box::new(RecordBatchIterator::new([Ok(batch)], schema));
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(batches), c"arrow_array_stream")
 }

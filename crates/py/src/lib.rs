@@ -8,10 +8,13 @@ mod bench;
 mod columns;
 mod command;
 mod compare;
+mod executor;
 mod failure;
 mod pictures;
+mod points;
 mod replay;
 mod requests;
+mod sweep;
 mod trace;
 mod validate;
 mod value;
@@ -29,9 +32,13 @@ mod _wavetank {
     #[pymodule_export]
     use super::pictures::{page, plot, plot_names, plot_png, to_json};
     #[pymodule_export]
+    use super::points::Points;
+    #[pymodule_export]
     use super::replay::{replay, replay_flags};
     #[pymodule_export]
     use super::requests::Requests;
+    #[pymodule_export]
+    use super::sweep::{run_point, sweep, sweep_json};
     #[pymodule_export]
     use super::trace::Trace;
     #[pymodule_export]

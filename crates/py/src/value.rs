@@ -2,9 +2,10 @@
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyRange, PyString, PyTuple};
 use serde_json::{Map, Number, Value};
 use wavetank::Error;
+use wavetank_study::sweep::Tree;
 
 use crate::failure::exception;
 
@@ -71,6 +72,44 @@ fn nested(object: &Bound<'_, PyAny>, place: &str, depth: usize) -> PyResult<Valu
     }
     let class = object.get_type().name()?.to_string();
     refuse(&format!("must be a number, a text, a list or a dict, not {class}"))
+}
+
+/// Anything as a part of a spec: as JSON, with names in the order they were given.
+pub(crate) fn tree_of(object: &Bound<'_, PyAny>, place: &str) -> PyResult<Tree> {
+    branch(object, place, 0)
+}
+
+fn branch(object: &Bound<'_, PyAny>, place: &str, depth: usize) -> PyResult<Tree> {
+    if depth > DEEPEST {
+        return Err(exception(object.py(), &Error::usage("is nested too deeply").at(place)));
+    }
+    if let Ok(dict) = object.cast::<PyDict>() {
+        let entry = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let key = key_of(object.py(), &key, place)?;
+            let tree = branch(&value, &format!("{place}.{key}"), depth + 1)?;
+            Ok((key, tree))
+        };
+        return dict.iter().map(entry).collect::<PyResult<_>>().map(Tree::Table);
+    }
+    if object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyRange>()
+    {
+        let item = |item: PyResult<Bound<'_, PyAny>>| branch(&item?, place, depth + 1);
+        return object.try_iter()?.map(item).collect::<PyResult<_>>().map(Tree::List);
+    }
+    value_of(object, place).map(leaf)
+}
+
+/// What has no order of its own.
+fn leaf(value: Value) -> Tree {
+    match value {
+        Value::Array(items) => Tree::List(items.into_iter().map(leaf).collect()),
+        Value::Object(entries) => {
+            Tree::Table(entries.into_iter().map(|(name, value)| (name, leaf(value))).collect())
+        }
+        plain => Tree::Plain(plain),
+    }
 }
 
 fn key_of(py: Python<'_>, key: &Bound<'_, PyAny>, place: &str) -> PyResult<String> {

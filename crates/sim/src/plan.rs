@@ -28,6 +28,21 @@ pub struct Plan {
     pub seed: u64,
 }
 
+impl Plan {
+    /// Every timing model in it: of the engines, and of the router.
+    pub fn timings(&self) -> impl Iterator<Item = &TimingConfig> {
+        let engines = std::iter::once(&self.engine).chain(self.decode.iter().map(|pool| &pool.engine));
+        engines.map(|engine| &engine.timing).chain(&self.router_config.router_prefill_load_model)
+    }
+
+    /// The same, to be changed.
+    pub fn timings_mut(&mut self) -> impl Iterator<Item = &mut TimingConfig> {
+        let decode = self.decode.iter_mut().map(|pool| &mut pool.engine);
+        let engines = std::iter::once(&mut self.engine).chain(decode);
+        engines.map(|engine| &mut engine.timing).chain(&mut self.router_config.router_prefill_load_model)
+    }
+}
+
 /// The decode workers of a disaggregated fleet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,6 +10,7 @@ use serde_json::Value;
 use wavetank_model::{Error, Nanos, Result};
 use wavetank_report::Sla;
 use wavetank_sim::routers::KvConfig;
+use wavetank_sim::timing::TimingConfig;
 use wavetank_sim::{ConcurrencyUnit, Load};
 use wavetank_trace::Fill;
 use wavetank_trace::requests::SharedPrefix;
@@ -167,6 +168,21 @@ impl Plan {
             WorkloadPlan::Synthetic(_) => &[],
         };
         paths.iter().filter(|path| *path != STDIN).map(Path::new)
+    }
+
+    /// Every file and folder it reads: the trace's, and the tables of its timing models.
+    pub fn inputs(&self) -> impl Iterator<Item = &Path> {
+        self.trace_files().chain(self.simulation.timings().filter_map(TimingConfig::file).map(Path::new))
+    }
+
+    /// The same, as it names them, to be put elsewhere.
+    pub fn inputs_mut(&mut self) -> Vec<&mut String> {
+        let paths = match &mut self.workload {
+            WorkloadPlan::Trace { paths, .. } => &mut paths[..],
+            WorkloadPlan::Synthetic(_) => &mut [],
+        };
+        let tables = self.simulation.timings_mut().filter_map(TimingConfig::file_mut);
+        paths.iter_mut().filter(|path| *path != STDIN).chain(tables).collect()
     }
 }
 

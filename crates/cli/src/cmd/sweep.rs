@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use clap::{Args, Subcommand};
 use wavetank::{Error, Result, Run, processors};
 use wavetank_study::sweep::{
-    self, MOST_POINTS, Setting, Shard, Spec, Start, Sweep, Swept, check_output, write_output,
+    self, Local, MOST_POINTS, Setting, Shard, Spec, Start, Sweep, Swept, check_output, write_output,
 };
 
 use super::picture_flags::PictureFlags;
@@ -93,9 +93,13 @@ fn sweep(path: &Path, flags: &Flags) -> Result<Exit> {
     let stop = Interrupt::leaving(format!("finished points are in {}", store.display()))?;
     let swept = {
         let progress = PointProgress::start(Arc::clone(&stop.loaded));
-        let setting =
-            Setting { threads, stop: &stop.raised, store: Some((&store, start)), onlooker: &progress };
-        sweep.run(&setting)?
+        sweep.run(&Setting {
+            threads,
+            stop: &stop.raised,
+            runner: &Local::default(),
+            store: Some((&store, start)),
+            onlooker: &progress,
+        })?
     };
     let name = path.file_stem().unwrap_or_default().display().to_string();
     finish(&swept, &outputs, (&flags.pictures, name))?;
@@ -126,13 +130,26 @@ fn merge(flags: &MergeFlags) -> Result<Exit> {
 }
 
 /// Refuses outputs that have no format, that are each other or an input, or that cannot be written.
-fn check(outputs: &[PathBuf], inputs: &[(&str, &Path)], pictures: &PictureFlags) -> Result<()> {
+pub fn check_outputs(outputs: &[PathBuf], others: &[(&str, &Path)]) -> Result<()> {
     outputs.iter().try_for_each(|path| check_output(path))?;
-    let outputs = outputs.iter().map(|path| ("--output", path.as_path()));
-    let files = inputs.iter().copied().chain(outputs.clone()).chain(pictures.files());
-    output::keep_apart(&files.collect::<Vec<_>>())?;
+    let files = outputs.iter().map(|path| ("--output", path.as_path()));
+    output::keep_apart(&others.iter().copied().chain(files).collect::<Vec<_>>())?;
+    outputs.iter().try_for_each(|path| output::try_out(path))
+}
+
+/// Writes rows to files, each in the format that its name says.
+pub fn write_outputs(swept: &Swept, outputs: &[PathBuf]) -> Result<()> {
+    for path in outputs {
+        let file = File::create(path).map_err(|error| Error::io(path, error))?;
+        write_output(swept, path, &mut BufWriter::new(file))?;
+    }
+    Ok(())
+}
+
+/// Refuses what cannot be written, before anything runs.
+fn check(outputs: &[PathBuf], inputs: &[(&str, &Path)], pictures: &PictureFlags) -> Result<()> {
     pictures.check("sweep")?;
-    outputs.map(|(_, path)| path).try_for_each(output::try_out)
+    check_outputs(outputs, &inputs.iter().copied().chain(pictures.files()).collect::<Vec<_>>())
 }
 
 /// Warnings, files, the table, pictures under a name.
@@ -140,10 +157,7 @@ fn finish(swept: &Swept, outputs: &[PathBuf], (pictures, name): (&PictureFlags, 
     for warning in &swept.warnings {
         output::complain(&format!("warning: {warning}"));
     }
-    for path in outputs {
-        let file = File::create(path).map_err(|error| Error::io(path, error))?;
-        write_output(swept, path, &mut BufWriter::new(file))?;
-    }
+    write_outputs(swept, outputs)?;
     let names: Vec<String> = outputs.iter().map(|path| path.display().to_string()).collect();
     output::say(&format!("{}Saved rows to: {}\n", swept.table(), names.join(", ")))?;
     pictures.write("wavetank sweep", &[Run { name, report: swept.report() }])

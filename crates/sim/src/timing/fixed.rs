@@ -13,6 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "every pass with prompt work adds prefill_ms, every pass with decode work decode_ms",
     pricing: Pricing::Parts,
     argument: None,
+    reads: |_| None,
     build: |parameters| Ok(Rc::new(configure::<Fixed>(ENTRY.name, parameters)?.checked()?)),
 };
 

@@ -167,6 +167,8 @@ pub struct Entry {
     pub pricing: Pricing,
     /// The parameter that is meant by a value without a key; `None` if there is no such.
     pub argument: Option<&'static str>,
+    /// The parameter that names the file or folder it reads; `None` where it reads none.
+    pub reads: fn(&Parameters) -> Option<&'static str>,
     /// Builds the model from its parameters.
     pub build: fn(&Parameters) -> Result<Rc<dyn Timing>>,
 }
@@ -206,9 +208,33 @@ impl TimingConfig {
         Ok(find("timing model", ALL, &self.name)?.pricing)
     }
 
+    /// The file or folder it reads, where it reads one.
+    pub fn file(&self) -> Option<&str> {
+        let row = find("timing model", ALL, &self.name).ok()?;
+        self.parameters.get((row.reads)(&self.parameters)?)?.as_str()
+    }
+
+    /// The same, to be put elsewhere.
+    pub fn file_mut(&mut self) -> Option<&mut String> {
+        let row = find("timing model", ALL, &self.name).ok()?;
+        let key = (row.reads)(&self.parameters)?;
+        match self.parameters.get_mut(key)? {
+            Value::String(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// Builds the model.
     pub fn build(&self) -> Result<Rc<dyn Timing>> {
         (find("timing model", ALL, &self.name)?.build)(&self.parameters)
+    }
+}
+
+/// The parameter that names a file, of a row that takes `path`, or `profile` as a built-in name or a file.
+fn file_or_profile(parameters: &Parameters, is_built_in: impl Fn(&str) -> bool) -> Option<&'static str> {
+    match parameters.get("profile").and_then(Value::as_str) {
+        Some(name) => (!is_built_in(name)).then_some("profile"),
+        None => Some("path"),
     }
 }
 
@@ -263,6 +289,40 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    /// Broken by: a row that says nothing of a file it reads, or takes the name of a profile for one.
+    #[test]
+    fn what_is_read_is_known() {
+        let file = |name: &str, text: &str| {
+            let mut config =
+                TimingConfig { name: name.to_owned(), parameters: serde_json::from_str(text).unwrap() };
+            if let Some(file) = config.file_mut() {
+                *file = format!("elsewhere/{file}");
+                let error = config.build().err().expect("there is no such file").to_string();
+                assert!(error.starts_with(config.file().unwrap()), "{error}");
+            }
+            config.file().map(str::to_owned)
+        };
+        for (name, text, expected) in [
+            ("grid", r#"{"path": "a.csv"}"#, Some("elsewhere/a.csv")),
+            ("grid", r#"{"profile": "b.csv", "host_ms": 1}"#, Some("elsewhere/b.csv")),
+            (
+                "kernels",
+                r#"{"profile": "c/d", "layers": 1, "hidden": 1, "max_num_seqs": 64}"#,
+                Some("elsewhere/c/d"),
+            ),
+            ("npz", r#"{"path": "e"}"#, Some("elsewhere/e")),
+            ("roofline", r#"{"config": "f", "gpu": "h200"}"#, Some("elsewhere/f")),
+        ] {
+            assert_eq!(file(name, text).as_deref(), expected, "{name}");
+        }
+        for entry in ALL {
+            let parameters = example(entry);
+            let is_file = parameters.get("path").is_some();
+            let config = TimingConfig { name: entry.name.to_owned(), parameters };
+            assert_eq!(config.file().is_some(), is_file, "{}", entry.name);
         }
     }
 

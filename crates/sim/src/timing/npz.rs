@@ -20,6 +20,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "the reference's profiler results, arrays in an .npz file (path)",
     pricing: Pricing::Parts,
     argument: Some("path"),
+    reads: |_| Some("path"),
     build: |parameters| {
         Ok(Rc::new(Npz::read(Path::new(&configure::<Config>(ENTRY.name, parameters)?.path))?))
     },

@@ -15,6 +15,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "the reference's default formulas: prefill by new tokens, decode by cache utilisation",
     pricing: Pricing::Parts,
     argument: None,
+    reads: |_| None,
     build: |parameters| {
         configure::<Config>(ENTRY.name, parameters)?;
         Ok(Rc::new(Polynomial))

@@ -7,10 +7,10 @@ use wavetank_report::render::table::{framed, precise};
 
 use super::fleet;
 use crate::sweep::bound::Bound;
+use crate::sweep::finished::Finished;
 use crate::sweep::metric;
 use crate::sweep::point::Point;
 use crate::sweep::spec::Spec;
-use crate::sweep::store::Finished;
 
 /// What a point is held against.
 pub(super) struct Fate<'a> {

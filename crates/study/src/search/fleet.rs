@@ -16,9 +16,9 @@ use crate::sweep::Setting;
 use crate::sweep::axis::Axis;
 use crate::sweep::bank::{Bank, Onlooker};
 use crate::sweep::bound::Bound;
+use crate::sweep::finished::Finished;
 use crate::sweep::metric;
 use crate::sweep::point::Point;
-use crate::sweep::store::Finished;
 
 const ONE_POOL: &str = "num_workers";
 const TWO_POOLS: [&str; 2] = ["num_prefill_workers", "num_decode_workers"];

@@ -13,9 +13,9 @@ use super::answer::{Fate, parameters, proof_row};
 use super::{Contest, Found, Wish};
 use crate::sweep::Setting;
 use crate::sweep::bank::Bank;
+use crate::sweep::finished::Finished;
 use crate::sweep::metric;
 use crate::sweep::point::{Part, Point};
-use crate::sweep::store::Finished;
 
 /// How a point did in a rung.
 struct Score<'a> {

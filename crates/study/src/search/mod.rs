@@ -14,10 +14,10 @@ use crate::sweep::Setting;
 use crate::sweep::bank::Bank;
 use crate::sweep::bound::Bound;
 use crate::sweep::document::Section;
+use crate::sweep::finished::Finished;
 use crate::sweep::metric;
 use crate::sweep::point::Point;
 use crate::sweep::spec::{Mode, Spec};
-use crate::sweep::store::Finished;
 
 pub(crate) use answer::words;
 

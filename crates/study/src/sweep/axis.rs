@@ -17,7 +17,8 @@ pub struct Axis {
     pub values: Vec<Value>,
     /// The range that is drawn from, where no values are given.
     continuous: Option<Range>,
-    pub(crate) line: usize,
+    /// Where it stands.
+    pub(crate) place: String,
 }
 
 /// Numbers from one to another.
@@ -36,8 +37,8 @@ const KEYS: [&str; 6] = ["count", "from", "scale", "step", "steps", "to"];
 
 impl Axis {
     /// A column of a list of points.
-    pub(crate) fn column(name: String, line: usize) -> Self {
-        Self { name, values: Vec::new(), continuous: None, line }
+    pub(crate) fn column(name: String, place: String) -> Self {
+        Self { name, values: Vec::new(), continuous: None, place }
     }
 
     /// An axis as the file gives it.
@@ -61,7 +62,7 @@ impl Axis {
         if let Some(twice) = values.iter().find(|value| !seen.insert(value.to_string())) {
             return Err(document.wrong(line, format!("axis \"{name}\" has {twice} twice")));
         }
-        Ok(Self { name, values, continuous, line })
+        Ok(Self { name, values, continuous, place: document.place(line) })
     }
 
     /// Whether it has no values to go through one by one.

@@ -4,16 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use wavetank::{Keep, Observer, Plan, Replayed, Tapes, Unwatched, WorkloadPlan, replay, replay_tape};
+use wavetank::Plan;
 use wavetank_model::{Error, Result};
-use wavetank_trace::Tape;
 
-use super::metric;
+use super::Setting;
+use super::finished::Finished;
+use super::job::Job;
 use super::point::{Part, Planner, Point};
-use super::store::{Finished, Store};
-
-/// Traces that are held at a time take about so much, besides the one in use.
-const TAPES_BYTES: usize = 128 << 20;
+use super::runner::Runner;
+use super::store::Store;
 
 /// Someone who watches a sweep; called from any thread.
 pub trait Onlooker: Sync {
@@ -26,7 +25,7 @@ pub trait Onlooker: Sync {
 /// Results by plan; many threads ask at a time.
 pub(crate) struct Bank<'a> {
     pub(crate) planner: &'a Planner<'a>,
-    tapes: Tapes,
+    runner: &'a dyn Runner,
     store: Mutex<Store>,
     /// Raised to end what runs; its results are not kept.
     pub(crate) stop: &'a AtomicBool,
@@ -34,9 +33,9 @@ pub(crate) struct Bank<'a> {
 }
 
 impl<'a> Bank<'a> {
-    pub(crate) fn of(planner: &'a Planner<'a>, store: Store, stop: &'a AtomicBool) -> Self {
-        let (tapes, ran) = (Tapes::within(TAPES_BYTES), AtomicUsize::new(0));
-        Self { planner, tapes, store: Mutex::new(store), stop, ran }
+    pub(crate) fn of(planner: &'a Planner<'a>, store: Store, setting: &'a Setting<'a>) -> Self {
+        let Setting { runner, stop, .. } = *setting;
+        Self { planner, runner, store: Mutex::new(store), stop, ran: AtomicUsize::new(0) }
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -89,23 +88,10 @@ impl<'a> Bank<'a> {
     }
 
     fn run(&self, plan: &Plan, hash: &str, part: Part) -> Result<Option<Arc<Finished>>> {
-        let observer = Observer { watch: &mut Unwatched, stop: self.stop, keep: Keep::default() };
-        let replayed = match (&plan.workload, part) {
-            // There is nothing to read, so nothing to share.
-            (WorkloadPlan::Synthetic(_), Part::Whole) => replay(plan, observer)?,
-            (WorkloadPlan::Synthetic(_), _) => replay_part(plan, &Tapes::read(plan)?, part, observer)?,
-            (WorkloadPlan::Trace { .. }, _) => replay_part(plan, &*self.tapes.of(plan)?, part, observer)?,
-        };
-        if replayed.outcome.interrupted {
+        let Some(finished) = self.runner.run(&Job::of(plan.clone(), part), self.stop)? else {
             return Ok(None);
-        }
+        };
         self.ran.fetch_add(1, Ordering::Relaxed);
-        let metrics = metric::of_run(plan, &replayed);
-        let finished = Finished { metrics, warnings: replayed.warnings };
         self.store().keep(hash, finished).map(Some)
     }
-}
-
-fn replay_part(plan: &Plan, tape: &Tape, part: Part, observer: Observer<'_>) -> Result<Replayed> {
-    replay_tape(plan, tape, tape.first(part.of(tape.requests())), observer)
 }

@@ -1,4 +1,5 @@
-//! A TOML file as values that know their lines, and sections of it whose every key is known.
+//! A sweep as values that know where they stand, from a TOML file or made by a program, and sections of it
+//! whose every key is known.
 
 use std::path::Path;
 
@@ -7,9 +8,21 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 use wavetank_model::{Error, Result, nearest};
 
+/// A sweep as a program writes it: what its file would hold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tree {
+    /// Neither list nor table.
+    Plain(Value),
+    /// Values one after the other.
+    List(Vec<Tree>),
+    /// Values by name; the order of axes is that of points.
+    Table(Vec<(String, Tree)>),
+}
+
 /// A value and where it stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
+    /// Counted from 1; without meaning in a document that is no text.
     pub(crate) line: usize,
     pub(crate) content: Content,
 }
@@ -25,6 +38,17 @@ pub(crate) enum Content {
 }
 
 impl Node {
+    fn of_tree(tree: Tree) -> Self {
+        let content = match tree {
+            Tree::Plain(value) => Content::Plain(value),
+            Tree::List(items) => Content::List(items.into_iter().map(Self::of_tree).collect()),
+            Tree::Table(entries) => {
+                Content::Table(entries.into_iter().map(|(name, tree)| (name, Self::of_tree(tree))).collect())
+            }
+        };
+        Self { line: 0, content }
+    }
+
     /// Without lines.
     pub(crate) fn json(&self) -> Value {
         match &self.content {
@@ -37,11 +61,13 @@ impl Node {
     }
 }
 
-/// A file and what it holds.
+/// A file, or what a program gave instead, and what it holds.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// Its name in messages.
     file: String,
+    /// Whether it has lines.
+    is_text: bool,
     root: Node,
 }
 
@@ -63,7 +89,15 @@ impl Document {
         })?;
         let content = table_of(table.get_ref(), &line)
             .map_err(|(line, message)| Error::input(message).at(format!("{file}:{line}")))?;
-        Ok(Self { file: file.to_owned(), root: Node { line: 1, content } })
+        Ok(Self { file: file.to_owned(), is_text: true, root: Node { line: 1, content } })
+    }
+
+    /// The document that `tree` is; `name` is its name in messages.
+    pub(crate) fn of_tree(tree: Tree, name: &str) -> Result<Self> {
+        match tree {
+            Tree::Table(_) => Ok(Self { file: name.to_owned(), is_text: false, root: Node::of_tree(tree) }),
+            _ => Err(Error::input("a sweep is a table").at(name).hint("give [base] and [axes]")),
+        }
     }
 
     /// All of it.
@@ -71,9 +105,9 @@ impl Document {
         self.root.json()
     }
 
-    /// `file:line`.
+    /// `file:line`, or the name alone where there are no lines.
     pub(crate) fn place(&self, line: usize) -> String {
-        format!("{}:{line}", self.file)
+        if self.is_text { format!("{}:{line}", self.file) } else { self.file.clone() }
     }
 
     /// Something is wrong in `line`.

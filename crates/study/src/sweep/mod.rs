@@ -9,18 +9,22 @@ pub(crate) mod bank;
 pub(crate) mod bound;
 mod cost;
 pub(crate) mod document;
+pub(crate) mod finished;
+mod job;
 mod merge;
 pub(crate) mod metric;
 mod outputs;
 mod pareto;
 pub(crate) mod point;
+mod remote;
 mod row;
+mod runner;
 pub(crate) mod spec;
 pub(crate) mod store;
 mod table;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -33,14 +37,19 @@ use crate::search;
 use bank::Bank;
 use cost::Fleet;
 use point::{Planner, Point};
-use store::{Finished, Store};
+use store::Store;
 
 pub use axis::Axis;
 pub use bank::Onlooker;
+pub use document::Tree;
+pub use finished::Finished;
+pub use job::Job;
 pub use merge::merge;
 pub use metric::{Metric, all as metrics};
-pub use outputs::{check as check_output, write as write_output};
+pub use outputs::{Cells, Column, check as check_output, write as write_output, write_report};
+pub use remote::{answer, outcome};
 pub use row::Row;
+pub use runner::{Local, Runner};
 pub use spec::Spec;
 pub use store::Start;
 
@@ -163,6 +172,11 @@ impl<'s> Sweep<'s> {
         Ok(())
     }
 
+    /// The files and folders that points read, each with the hash of what is in it.
+    pub fn inputs(&self) -> Vec<(PathBuf, String)> {
+        self.planner.contents()
+    }
+
     /// How many points are to be run, or found.
     pub fn len(&self) -> usize {
         self.points.iter().filter(|point| self.shard.has(point.number)).count()
@@ -182,7 +196,7 @@ impl<'s> Sweep<'s> {
         };
         let mut warnings = self.warnings.clone();
         warnings.extend(store.note.clone());
-        let bank = Bank::of(&self.planner, store, setting.stop);
+        let bank = Bank::of(&self.planner, store, setting);
         let spec = self.planner.spec;
         let (asked, search) = match &spec.search {
             None => (self.every(&bank, setting)?, None),
@@ -267,6 +281,8 @@ pub struct Setting<'a> {
     pub threads: usize,
     /// Raised to end it with what it has.
     pub stop: &'a AtomicBool,
+    /// Runs what is not kept.
+    pub runner: &'a dyn Runner,
     /// Where finished points are kept.
     pub store: Option<(&'a Path, Start)>,
     /// Watches it.

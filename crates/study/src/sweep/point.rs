@@ -6,9 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wavetank::{Plan, ReplayMode, TapeKey, WorkloadPlan};
 use wavetank_model::{Error, ErrorKind, Result, seeded};
+use wavetank_sim::timing::TimingConfig;
 
 use super::spec::{Mode, Spec};
 
@@ -29,7 +31,8 @@ pub(crate) struct Point {
 }
 
 /// How much of a workload is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Part {
     Whole,
     /// The requests of the first sessions.
@@ -40,6 +43,10 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    pub(crate) fn is_whole(self) -> bool {
+        self == Self::Whole
+    }
+
     /// How many of `all` requests that are.
     pub(crate) fn of(self, all: usize) -> usize {
         match self {
@@ -103,8 +110,7 @@ impl<'s> Planner<'s> {
         let mut args = self.spec.base.clone();
         for (axis, value) in self.spec.axes.iter().zip(values).filter(|(_, value)| !value.is_null()) {
             let entered = self.spec.enter(&mut args, &axis.name, value);
-            let place = format!("{}:{}", self.spec.file, axis.line);
-            entered.map_err(|error| Error::input(error.to_string()).at(place))?;
+            entered.map_err(|error| Error::input(error.to_string()).at(axis.place.clone()))?;
         }
         let plan = Plan::of(&args).map_err(|error| match error.kind() {
             ErrorKind::Io => error.hint(RELATIVE),
@@ -156,12 +162,8 @@ impl<'s> Planner<'s> {
             let contents: Result<Vec<_>> = paths.iter().map(|path| self.content(Path::new(path))).collect();
             canonical["workload"]["trace"]["paths"] = json!(contents?);
         }
-        let engines = std::iter::once(&plan.simulation.engine);
-        for engine in engines.chain(plan.simulation.decode.iter().map(|pool| &pool.engine)) {
-            let named = engine.timing.parameters.values().filter_map(Value::as_str).map(Path::new);
-            for path in named.filter(|path| path.exists()) {
-                files.push(self.content(path)?);
-            }
+        for path in plan.simulation.timings().filter_map(TimingConfig::file) {
+            files.push(self.content(Path::new(path))?);
         }
         if let Part::First { part, of } = part {
             canonical["part"] = json!([part, of]);
@@ -183,15 +185,22 @@ impl<'s> Planner<'s> {
         Ok(hash)
     }
 
-    /// The files that plans named, with hashes, so that parts of a sweep can be told to belong together.
-    pub(crate) fn inputs(&self) -> Value {
+    /// The files and folders that plans named, with hashes, in order.
+    pub(crate) fn contents(&self) -> Vec<(PathBuf, String)> {
         let contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = contents.iter().map(|(path, hash)| (path.clone(), hash.clone())).collect();
+        all.sort();
+        all
+    }
+
+    /// The same as a report has it, so that parts of a sweep can be told to belong together.
+    pub(crate) fn inputs(&self) -> Value {
         let name = |path: &Path| {
             let inside = path.strip_prefix(&self.spec.folder).unwrap_or(path);
             inside.display().to_string()
         };
-        let mut files: Vec<(String, &String)> =
-            contents.iter().map(|(path, hash)| (name(path), hash)).collect();
+        let files = self.contents();
+        let mut files: Vec<_> = files.iter().map(|(path, hash)| (name(path), hash)).collect();
         files.sort();
         files.into_iter().map(|(path, hash)| json!({ "path": path, "blake3": hash })).collect()
     }
@@ -205,7 +214,12 @@ fn feed(path: &Path, hasher: &mut blake3::Hasher) -> io::Result<()> {
         std::fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<_>>()?;
     files.retain(|file| file.is_file());
     files.sort();
-    files.iter().try_for_each(|file| feed(file, hasher))
+    // A folder's tables are told apart by their names.
+    files.iter().try_for_each(|file| {
+        let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+        hasher.update(name).update(&[0]).update(&file.metadata()?.len().to_le_bytes());
+        feed(file, hasher)
+    })
 }
 
 /// Half of a hash is enough to tell plans apart.
@@ -214,4 +228,51 @@ fn short(hash: blake3::Hash) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Broken by: files of a folder that are told apart by their bytes alone.
+    #[test]
+    fn a_folder_is_its_files_and_their_names() {
+        let hash = |files: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().unwrap();
+            files.iter().for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
+            let mut hasher = blake3::Hasher::new();
+            feed(folder.path(), &mut hasher).unwrap();
+            short(hasher.finalize())
+        };
+        let files = [("a", "12"), ("b", "3")];
+        assert_eq!(hash(&files), hash(&[files[1], files[0]]));
+        assert_ne!(hash(&files), hash(&[("a", "1"), ("b", "23")]));
+        assert_ne!(hash(&files), hash(&[("a", "12"), ("c", "3")]));
+    }
+
+    /// Broken by: a table that a result does not depend on, such as the router's.
+    #[test]
+    fn another_table_is_another_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = folder.path().join("t.json").display().to_string();
+        let base = "[base]\ninput_tokens = 1\noutput_tokens = 1\nrequest_count = 1\n[axes]\nseed = [1]\n";
+        let spec = Spec::parse(base, Path::new(""), "s.toml").unwrap();
+        let parameters = serde_json::Map::from_iter([("path".to_owned(), json!(table))]);
+        let timing = TimingConfig { name: "grid".to_owned(), parameters };
+        let mut engines = Planner::of(&spec).plan(&[json!(1)]).unwrap();
+        let mut router = engines.clone();
+        engines.simulation.engine.timing = timing.clone();
+        router.simulation.router_config.router_prefill_load_model = Some(timing);
+        for plan in [engines, router] {
+            assert_eq!(plan.inputs().collect::<Vec<_>>(), [Path::new(&table)]);
+            let hash = |content: &str| {
+                fs::write(&table, content).unwrap();
+                Planner::of(&spec).hash(&plan, Part::Whole).unwrap()
+            };
+            assert_eq!(hash("1"), hash("1"));
+            assert_ne!(hash("1"), hash("2"));
+        }
+    }
 }

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result};
 
+use super::finished::Finished;
 use super::metric;
 use super::point::Point;
-use super::store::Finished;
 
 /// A row of a sweep.
 #[derive(Clone, Debug, PartialEq)]

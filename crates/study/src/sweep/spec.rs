@@ -1,15 +1,16 @@
-//! What a sweep's TOML file asks for; `docs/sweep.md` describes the format.
+//! What a sweep asks for, as its TOML file or a program says it; `docs/sweep.md` describes the format.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use wavetank::ReplayArgs;
 use wavetank_model::{Error, Result};
+use wavetank_trace::requests;
 
 use super::axis::Axis;
 use super::bound::Bound;
 use super::cost::CostSpec;
-use super::document::{Content, Document, Node, Section};
+use super::document::{Content, Document, Node, Section, Tree};
 use super::metric;
 use super::pareto::Objectives;
 use crate::search::SearchSpec;
@@ -59,6 +60,11 @@ impl Spec {
     /// The spec in `text`, with paths relative to `folder`; `file` is its name in messages.
     pub fn parse(text: &str, folder: &Path, file: &str) -> Result<Self> {
         Self::of(&Document::parse(text, file)?, folder, file)
+    }
+
+    /// The spec that a program gave, with paths relative to `folder`; `name` is its name in messages.
+    pub fn of_tree(tree: Tree, folder: &Path, name: &str) -> Result<Self> {
+        Self::of(&Document::of_tree(tree, name)?, folder, name)
     }
 
     fn of(document: &Document, folder: &Path, file: &str) -> Result<Self> {
@@ -123,7 +129,11 @@ impl Spec {
     pub(crate) fn enter(&self, args: &mut ReplayArgs, name: &str, value: &Value) -> Result<()> {
         let canonical = ReplayArgs::canonical(name);
         match (value, canonical.as_str()) {
-            (Value::String(path), "trace") if path != "-" => args.set(name, &json!(self.within(path))),
+            (Value::String(word), "trace") => args.set(name, &json!(self.trace_within(word))),
+            (Value::Array(words), "trace") if words.iter().all(Value::is_string) => {
+                let words = words.iter().filter_map(Value::as_str).map(|word| self.trace_within(word));
+                args.set(name, &words.collect())
+            }
             (Value::String(timing), "timing") => args.set(name, &json!(self.timing_within(timing))),
             (Value::String(text), _) if text.starts_with('@') => {
                 args.set(name, &json!(format!("@{}", self.within(&text[1..]))))
@@ -134,6 +144,17 @@ impl Spec {
 
     fn within(&self, path: &str) -> String {
         self.folder.join(path).display().to_string()
+    }
+
+    /// A path, or `FORMAT:PATH`; standard input has no place.
+    fn trace_within(&self, word: &str) -> String {
+        let named = word.split_once(':').filter(|(format, _)| requests::find(format).is_ok());
+        match named {
+            _ if word == "-" => word.to_owned(),
+            None => self.within(word),
+            Some((_, "-")) => word.to_owned(),
+            Some((format, path)) => format!("{format}:{}", self.within(path)),
+        }
     }
 
     /// `NAME:ARGUMENT` whose argument may be a file beside the spec.
@@ -189,8 +210,8 @@ fn what_varies(root: &Section<'_>, sweep: Option<&Section<'_>>) -> Result<(Vec<A
     if mode == "grid" {
         return match axes.iter().find(|axis| axis.is_continuous()) {
             None => Ok((axes, Mode::Grid)),
-            Some(axis) => Err(document
-                .wrong(axis.line, format!("axis \"{}\" has no end of values", axis.name))
+            Some(axis) => Err(Error::input(format!("axis \"{}\" has no end of values", axis.name))
+                .at(axis.place.clone())
                 .hint("give \"steps\" or \"step\", or draw from it with mode = \"random\"")),
         };
     }
@@ -234,7 +255,7 @@ fn list(document: &Document, points: &Node) -> Result<(Vec<Axis>, Mode)> {
             check_name(name)
                 .map_err(|error| Error::input(error.to_string()).at(document.place(node.line)))?;
             if !axes.iter().any(|axis| axis.name == *name) {
-                axes.push(Axis::column(name.clone(), node.line));
+                axes.push(Axis::column(name.clone(), document.place(node.line)));
             }
         }
         rows.push(named.into_iter().map(|(name, node)| (name, node.json())).collect());

@@ -12,15 +12,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use wavetank_model::{Error, ErrorKind, Result};
 
+use super::finished::{Finished, numbers};
 use super::metric;
-
-/// What a run of a point gave.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Finished {
-    /// In the order of [`metric::all`]; the derived ones are not there.
-    pub(crate) metrics: Vec<f64>,
-    pub(crate) warnings: Vec<String>,
-}
 
 /// The first line.
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -34,7 +27,8 @@ struct Heading {
 #[serde(deny_unknown_fields)]
 struct Line {
     plan_hash: String,
-    metrics: Vec<Option<f64>>,
+    #[serde(with = "numbers")]
+    metrics: Vec<f64>,
     warnings: Vec<String>,
 }
 
@@ -103,8 +97,6 @@ impl Store {
             let Line { plan_hash, metrics, warnings } = serde_json::from_slice(line).map_err(|error| {
                 Error::input(format!("not a finished point: {error}")).at(place).hint("--fresh starts over")
             })?;
-            let mut metrics: Vec<f64> = metrics.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
-            metrics.resize(metric::all().len(), f64::NAN);
             self.finished.insert(plan_hash, Arc::new(Finished { metrics, warnings }));
         }
         Ok(whole)
@@ -116,12 +108,8 @@ impl Store {
 
     /// Keeps a point; it is in the file when this returns.
     pub(crate) fn keep(&mut self, hash: &str, finished: Finished) -> Result<Arc<Finished>> {
-        let metrics = &finished.metrics[..metric::measured()];
-        self.write(&Line {
-            plan_hash: hash.to_owned(),
-            metrics: metrics.iter().map(|value| Some(*value).filter(|value| value.is_finite())).collect(),
-            warnings: finished.warnings.clone(),
-        })?;
+        let Finished { metrics, warnings } = finished.clone();
+        self.write(&Line { plan_hash: hash.to_owned(), metrics, warnings })?;
         let finished = Arc::new(finished);
         self.finished.insert(hash.to_owned(), Arc::clone(&finished));
         Ok(finished)

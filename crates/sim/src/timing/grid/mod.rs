@@ -18,7 +18,9 @@ use std::rc::Rc;
 use serde::Deserialize;
 use wavetank_model::{Error, Result};
 
-use super::{Chunk, DecodeBatch, Entry, Pass, PassTime, Pricing, Timing, configure, decode_part_ms};
+use super::{
+    Chunk, DecodeBatch, Entry, Pass, PassTime, Pricing, Timing, configure, decode_part_ms, file_or_profile,
+};
 use crate::provenance::{Ledger, Provenance};
 use profile::{A_DAY_MS, Compiled, Tables};
 pub use profile::{BuiltIn, Profile, profiles};
@@ -29,6 +31,10 @@ pub(super) const ENTRY: Entry = Entry {
     about: "measured step times, of a built-in profile (`wavetank list profiles`) or a file",
     pricing: Pricing::Fused,
     argument: Some("profile"),
+    reads: |parameters| {
+        let is_built_in = |name: &str| profiles().iter().any(|built_in| built_in.name == name);
+        file_or_profile(parameters, is_built_in)
+    },
     build: |parameters| Ok(Rc::new(configure::<Config>(ENTRY.name, parameters)?.build()?)),
 };
 

@@ -19,7 +19,9 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use wavetank_model::{Error, Result};
 
-use super::{Chunk, DecodeBatch, Entry, Parameters, Pass, PassTime, Pricing, Timing, configure};
+use super::{
+    Chunk, DecodeBatch, Entry, Parameters, Pass, PassTime, Pricing, Timing, configure, file_or_profile,
+};
 use crate::provenance::{Ledger, Provenance};
 use attention::{Attention, Reading};
 use axis::lerp;
@@ -34,6 +36,10 @@ pub(super) const ENTRY: Entry = Entry {
     about: "measured kernels, of a built-in profile (`wavetank list profiles`) or a folder",
     pricing: Pricing::Fused,
     argument: Some("profile"),
+    reads: |parameters| {
+        let is_built_in = |name: &str| kernel_profiles().iter().any(|profile| profile.name == name);
+        file_or_profile(parameters, is_built_in)
+    },
     build: |parameters| Ok(Rc::new(Kernels::build(parameters)?)),
 };
 

@@ -20,6 +20,7 @@ pub(super) const ENTRY: Entry = Entry {
     about: "from a model's shape (model or config) and a GPU's rates; gpu, tp, weight_dtype, kv_dtype",
     pricing: Pricing::Fused,
     argument: Some("model"),
+    reads: |parameters| parameters.contains_key("config").then_some("config"),
     build: |parameters| Ok(Rc::new(configure::<Config>(ENTRY.name, parameters)?.build()?)),
 };
 

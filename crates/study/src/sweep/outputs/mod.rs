@@ -1,5 +1,6 @@
 //! Rows in files: one file per format, one row each in [`ALL`]; the name's ending decides.
 
+mod columns;
 mod csv;
 mod json;
 mod parquet;
@@ -11,6 +12,9 @@ use serde_json::Value;
 use wavetank_model::{Error, Result};
 
 use super::{Row, Swept, metric};
+
+pub use columns::{Cells, Column};
+pub use json::write_report;
 
 /// A row of the table.
 struct Entry {
@@ -27,7 +31,7 @@ fn find(path: &Path) -> Result<&'static Entry> {
     ALL.iter().find(|entry| entry.extension == ending).ok_or_else(|| {
         let known: Vec<String> = ALL.iter().map(|entry| format!(".{}", entry.extension)).collect();
         Error::usage("what format is this?")
-            .at(format!("-o {}", path.display()))
+            .at(format!("--output {}", path.display()))
             .hint(format!("names of outputs end in {}", known.join(", ")))
     })
 }

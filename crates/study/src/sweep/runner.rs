@@ -1,0 +1,58 @@
+//! Who runs the jobs of a sweep: this process, or anything that gives the same results.
+
+use std::sync::atomic::AtomicBool;
+
+use wavetank::{Keep, Observer, Replayed, Tapes, Unwatched, WorkloadPlan, replay, replay_tape};
+use wavetank_model::Result;
+use wavetank_trace::Tape;
+
+use super::finished::Finished;
+use super::job::Job;
+use super::metric;
+
+/// Traces that are held at a time take about so much, besides the one in use.
+const TAPES_BYTES: usize = 128 << 20;
+
+/// Runs jobs; called from many threads at a time. The same job gives the same result, whoever runs it.
+pub trait Runner: Sync {
+    /// The result of `job`; nothing where `stop` was raised before it was there. An error ends the sweep.
+    fn run(&self, job: &Job, stop: &AtomicBool) -> Result<Option<Finished>>;
+}
+
+/// Runs jobs on the threads that ask, and reads a trace once for all of them.
+pub struct Local {
+    tapes: Tapes,
+}
+
+impl Default for Local {
+    fn default() -> Self {
+        Self { tapes: Tapes::within(TAPES_BYTES) }
+    }
+}
+
+impl Runner for Local {
+    fn run(&self, job: &Job, stop: &AtomicBool) -> Result<Option<Finished>> {
+        let replayed = self.replay(job, stop).map_err(|error| job.named_error(error))?;
+        if replayed.outcome.interrupted {
+            return Ok(None);
+        }
+        let warnings = replayed.warnings.iter().map(|warning| job.named(warning)).collect();
+        Ok(Some(Finished { metrics: metric::of_run(&job.plan, &replayed), warnings }))
+    }
+}
+
+impl Local {
+    fn replay(&self, job: &Job, stop: &AtomicBool) -> Result<Replayed> {
+        let observer = Observer { watch: &mut Unwatched, stop, keep: Keep::default() };
+        match &job.plan.workload {
+            // There is nothing to read, so nothing to share.
+            WorkloadPlan::Synthetic(_) if job.part.is_whole() => replay(&job.plan, observer),
+            WorkloadPlan::Synthetic(_) => of_tape(job, &Tapes::read(&job.plan)?, observer),
+            WorkloadPlan::Trace { .. } => of_tape(job, &*self.tapes.of(&job.plan)?, observer),
+        }
+    }
+}
+
+fn of_tape(job: &Job, tape: &Tape, observer: Observer<'_>) -> Result<Replayed> {
+    replay_tape(&job.plan, tape, tape.first(job.part.of(tape.requests())), observer)
+}
