@@ -16,6 +16,10 @@ const PACKAGES: &[&str] = &[
     "pandas==3.1.1",
     "pyarrow==26.0.1",
     "polars==2.1.0",
+    "mypy==2.4.1",
+    "nbclient==0.11.0",
+    "nbformat==5.11.1",
+    "ipykernel==7.4.0",
 ];
 
 /// The chore: only that step.
