@@ -54,12 +54,15 @@ pub fn bottleneck(summary: &Summary) -> String {
         .collect();
     let mut text = format!("TTFT by part: {}\n", described.join(", "));
     if let Some((most, least)) = attribution.extremes() {
-        let worker = |id: usize| {
+        let load = |id: usize| {
             let load = &attribution.workers[id];
             let busy = load.busy_share(attribution.span) * 100.0;
-            format!("{id} ({busy:.0} % busy, {} requests)", load.requests)
+            format!("{busy:.0} % busy, {} requests", load.requests)
         };
-        text += &format!("Busiest worker: {}, least busy: {}\n", worker(most), worker(least));
+        text += &match attribution.workers.len() {
+            1 => format!("The worker: {}\n", load(most)),
+            _ => format!("Busiest worker: {most} ({}), least busy: {least} ({})\n", load(most), load(least)),
+        };
     }
     text
 }

@@ -17,7 +17,8 @@ pub(super) fn of(swept: &Swept) -> String {
     let has_front = !swept.head.objectives.is_empty();
     let shown = if has_front { front } else { swept.rows.iter().collect() };
     let what = if has_front { "on the Pareto front" } else { "shown" };
-    let mut text = format!("wavetank sweep: {} points, {} run now", swept.rows.len(), swept.ran);
+    let points = if swept.rows.len() == 1 { "point" } else { "points" };
+    let mut text = format!("wavetank sweep: {} {points}, {} run now", swept.rows.len(), swept.ran);
     if let Some(meet) = meeting(&swept.rows) {
         let _ = write!(text, ", {meet} meet the SLA");
     }
