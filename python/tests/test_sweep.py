@@ -158,7 +158,7 @@ class Broken(Plain):
 
 def test_what_fails_elsewhere_is_said(grid, examples, tmp_path):
     """Broken by: an error of a point whose kind, place or point is lost on the way."""
-    with pytest.raises(wavetank.IoError, match="(?s)num_workers = .*: the executor failed: no such machine"):
+    with pytest.raises(wavetank.IoError, match="(?s)num_workers = .*: the executor failed: RuntimeError: no such machine"):
         wavetank.sweep(grid, executor=Broken(), threads=1)
     damaged = tmp_path / "damaged.jsonl"
     damaged.write_text((examples / "single_turn.jsonl").read_text()[:3000] + "\n{}\n")

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 
+from wavetank import _wavetank
 from wavetank.errors import WavetankWarning
 
 _HERE = os.path.join(os.path.dirname(__file__), "")
@@ -18,4 +19,4 @@ def notify(messages: Iterable[str]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame, depth = frame.f_back, depth + 1
     for message in messages:
-        warnings.warn(message, WavetankWarning, stacklevel=depth)
+        warnings.warn(_wavetank.as_arguments(message), WavetankWarning, stacklevel=depth)

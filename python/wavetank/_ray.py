@@ -95,7 +95,9 @@ class Task:
 
 def point(job: str, stored: list[Stored]) -> str:
     """Run a job in a worker process; what is wrong with it is part of the answer, not a reason to try again."""
-    return _wavetank.run_point(job, {path: _place(path, digest, content) for path, digest, content in stored})
+    inputs = {path: digest for path, digest, _ in stored}
+    places = {path: _place(path, digest, content) for path, digest, content in stored}
+    return _wavetank.run_point(job, inputs, places)
 
 
 # Where inputs lie in this process, by path and content: one that is named twice has two places, so that what is

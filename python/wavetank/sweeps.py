@@ -104,4 +104,4 @@ class _Pool:
         self.in_flight = 2 * (os.cpu_count() or 1)
 
     def submit(self, job: str, inputs: dict[str, str]) -> Answer:
-        return self._executor.submit(_wavetank.run_point, job)
+        return self._executor.submit(_wavetank.run_point, job, inputs)

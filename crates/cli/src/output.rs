@@ -39,7 +39,7 @@ pub(crate) fn stamped(kind: &str) -> String {
 }
 
 /// Refuses output that would overwrite the input or other output, by whatever name, and what is no name.
-pub(crate) fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
+pub fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
     let is_dash = |(flag, path): &&(&str, &Path)| flag.starts_with("--") && *path == Path::new("-");
     if let Some((flag, _)) = files.iter().find(is_dash) {
         return Err(Error::usage("output goes to a file")
@@ -91,7 +91,7 @@ pub(crate) fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Res
 }
 
 /// Finds out before a long run whether `path` can be written after it. A file that is there stays as it is.
-pub(crate) fn try_out(path: &Path) -> Result<()> {
+pub fn try_out(path: &Path) -> Result<()> {
     let is_new = !path.exists();
     let opened = make_folder(path).and_then(|()| File::options().append(true).create(true).open(path));
     let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });

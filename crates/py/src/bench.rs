@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 use wavetank::{BenchFiles, BenchObserver, BenchPlan, BenchWatch, Error, Pulse, Result};
+use wavetank_cli::{bench_inputs, keep_apart};
 use wavetank_model::Nanos;
 
 use crate::failure::exception;
@@ -33,6 +34,11 @@ fn run(words: &[String], course: &Course) -> Result<(Value, Option<String>)> {
     let args = wavetank_cli::bench_args(words)?;
     let log: Option<PathBuf> = args.io_trace_log.clone();
     let plan = BenchPlan::of(&args)?;
+    if let Some(log) = &log {
+        let inputs = bench_inputs(&plan);
+        let inputs = inputs.iter().map(|path| ("the input", path.as_path()));
+        keep_apart(&inputs.chain([("--io-trace-log", log.as_path())]).collect::<Vec<_>>())?;
+    }
     let mut watch = Told { course };
     let observer = BenchObserver { watch: &mut watch, stop: &course.stop, news: &mut |_| {} };
     let benched = wavetank::bench(&plan, observer, BenchFiles { log: log.as_deref(), calls: None })?;

@@ -9,8 +9,8 @@ use wavetank::Result;
 use wavetank_report::compare::{Comparison, Condition, Side, Tolerance};
 use wavetank_report::render::comparison::{self, Scope};
 
-use crate::failure::exception;
 use crate::value::{object_of, python_of};
+use crate::waiting::wait_for;
 
 /// A side: a file or a directory of repeats, or a report in memory with a name.
 #[derive(FromPyObject)]
@@ -19,12 +19,29 @@ pub(crate) enum Given<'py> {
     Report(String, Bound<'py, PyDict>),
 }
 
+/// A side that nobody of Python can change.
+enum Owned {
+    Path(PathBuf),
+    Report(String, Value),
+}
+
 impl Given<'_> {
-    fn side(&self) -> PyResult<Result<Side>> {
+    fn owned(self) -> PyResult<Owned> {
         Ok(match self {
-            Self::Path(path) => Side::read(path),
-            Self::Report(name, report) => Side::of_report(name, &Value::Object(object_of(report)?)),
+            Self::Path(path) => Owned::Path(path),
+            Self::Report(name, report) => Owned::Report(name, Value::Object(object_of(&report)?)),
         })
+    }
+}
+
+impl Owned {
+    fn side(&self) -> Result<Side> {
+        match self {
+            Self::Path(path) => Side::read(path),
+            Self::Report(name, report) => {
+                Side::of_report(name, report).map_err(|error| error.within(name.clone()))
+            }
+        }
     }
 }
 
@@ -36,9 +53,9 @@ pub(crate) fn compare<'py>(
     fail_if: Vec<String>,
     within: Vec<String>,
 ) -> PyResult<(Bound<'py, PyAny>, String, Vec<String>)> {
-    let (before, after) = (sides.0.side()?, sides.1.side()?);
-    let compared = before.and_then(|before| judged(&before, &after?, &fail_if, &within));
-    let (comparison, failed) = compared.map_err(|error| exception(py, &error))?;
+    let (before, after) = (sides.0.owned()?, sides.1.owned()?);
+    let compared = wait_for(py, None, move |_| judged(&before.side()?, &after.side()?, &fail_if, &within));
+    let (comparison, failed) = compared?;
     let table = comparison::table(&comparison, Scope::Headline);
     Ok((python_of(py, &comparison.json())?, table, failed))
 }

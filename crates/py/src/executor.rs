@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict};
 use wavetank::{Error, ErrorKind, Result};
-use wavetank_study::sweep::{Finished, Job, Runner, outcome};
+use wavetank_study::sweep::{Finished, Job, Runner, Stop, outcome};
 
 /// Between two looks at whether the sweep is to end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -44,25 +43,30 @@ impl Executor {
 }
 
 impl Runner for Executor {
-    fn run(&self, job: &Job, stop: &AtomicBool) -> Result<Option<Finished>> {
-        let (future, told) = Python::attach(|py| self.submit(py, job).map_err(|error| failed(py, &error)))?;
+    fn run(&self, job: &Job, stop: &Stop<'_>) -> Result<Option<Finished>> {
+        // An interpreter that ends wants no result.
+        let submitted = Python::try_attach(|py| self.submit(py, job).map_err(|error| failed(py, &error)));
+        let Some((future, told)) = submitted.transpose()? else { return Ok(None) };
         while told.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-            if stop.load(Ordering::Relaxed) {
+            if stop.is_raised() {
                 // One that cannot be ended any more goes on for nobody.
-                let _ = Python::attach(|py| future.call_method0(py, "cancel").map(drop));
+                let _ = Python::try_attach(|py| future.call_method0(py, "cancel").map(drop));
                 return Ok(None);
             }
         }
-        let answer = Python::attach(|py| {
+        let answer = Python::try_attach(|py| {
             let result = future.call_method0(py, "result").and_then(|text| text.extract::<String>(py));
             result.map_err(|error| failed(py, &error))
-        })?;
-        outcome(&answer).map(Some)
+        });
+        answer.transpose()?.map(|answer| outcome(&answer)).transpose()
     }
 }
 
 /// What an executor did not manage is no fault of the point.
 fn failed(py: Python<'_>, error: &PyErr) -> Error {
-    Error::new(ErrorKind::Io, format!("the executor failed: {}", error.value(py)))
+    let class = error.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+    let said = error.value(py).to_string();
+    let why = if said.is_empty() { class } else { format!("{class}: {said}") };
+    Error::new(ErrorKind::Io, format!("the executor failed: {why}"))
         .hint("points that are done are kept where there is an output: run it again to go on")
 }

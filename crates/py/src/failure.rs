@@ -13,8 +13,11 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::Unsupported => "UnsupportedError",
         ErrorKind::Stuck => "StuckError",
     };
-    let told =
-        (as_arguments(error.message()), error.place().map(as_arguments), error.advice().map(as_arguments));
+    let place = error.place().map(|place| match place.starts_with("--") {
+        true => as_arguments(place),
+        false => place.to_owned(),
+    });
+    let told = (as_arguments(error.message()), place, error.advice().map(as_arguments));
     let made = py.import("wavetank.errors").and_then(|errors| errors.getattr(class)?.call1(told));
     made.map_or_else(|failed| failed, PyErr::from_value)
 }
@@ -26,8 +29,9 @@ pub(crate) fn panicked(what: &(dyn std::any::Any + Send)) -> PyErr {
 }
 
 /// What is said of flags, said of arguments: `--num-workers` is `num_workers` here. Commands stay as they
-/// are typed.
-fn as_arguments(text: &str) -> String {
+/// are typed, and so do names of files.
+#[pyfunction]
+pub(crate) fn as_arguments(text: &str) -> String {
     if text.contains("wavetank ") {
         return text.to_owned();
     }
@@ -36,9 +40,9 @@ fn as_arguments(text: &str) -> String {
     while let Some(at) = rest.find("--") {
         let (before, flag) = (&rest[..at], &rest[at + 2..]);
         let end = flag.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(flag.len());
-        let is_flag = flag.starts_with(|c: char| c.is_ascii_lowercase());
         told.push_str(before);
-        if is_flag {
+        let begins = told.chars().next_back().is_none_or(|c| c.is_whitespace() || "('\"`,".contains(c));
+        if begins && flag.starts_with(|c: char| c.is_ascii_lowercase()) {
             told.push_str(&flag[..end].replace('-', "_"));
         } else {
             told.push_str(&rest[at..at + 2 + end]);

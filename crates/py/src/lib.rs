@@ -30,6 +30,8 @@ mod _wavetank {
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]
+    use super::failure::as_arguments;
+    #[pymodule_export]
     use super::pictures::{page, plot, plot_names, plot_png, to_json};
     #[pymodule_export]
     use super::points::Points;

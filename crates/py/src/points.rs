@@ -3,27 +3,30 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
-use arrow_schema::ArrowError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 use wavetank_study::sweep::{Cells, Column, Swept};
 
 use crate::columns::stream_of;
+use crate::value::{pickled, unpickled};
 
 /// One row per point, a column for each axis and metric. Anything that takes Arrow streams takes it.
-#[pyclass(frozen, module = "wavetank")]
+#[pyclass(frozen, module = "wavetank._wavetank")]
 pub(crate) struct Points {
-    batch: RecordBatch,
+    columns: Vec<Column>,
+    rows: usize,
 }
 
 impl Points {
-    pub(crate) fn of(swept: &Swept) -> PyResult<Self> {
-        let columns = swept.columns();
-        let named = columns.iter().map(|column| (column.name.as_str(), array(column), true));
+    pub(crate) fn of(swept: &Swept) -> Self {
+        Self { columns: swept.columns(), rows: swept.rows.len() }
+    }
+
+    fn batch(&self) -> PyResult<RecordBatch> {
+        let named = self.columns.iter().map(|column| (column.name.as_str(), array(column), true));
         let batch = RecordBatch::try_from_iter_with_nullable(named);
-        let failed = |error: ArrowError| PyRuntimeError::new_err(error.to_string());
-        Ok(Self { batch: batch.map_err(failed)? })
+        batch.map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 }
 
@@ -38,8 +41,19 @@ fn array(column: &Column) -> ArrayRef {
 
 #[pymethods]
 impl Points {
+    /// Of what another one was pickled as.
+    #[new]
+    fn new(columns: &[u8]) -> PyResult<Self> {
+        let (columns, rows) = unpickled(columns)?;
+        Ok(Self { columns, rows })
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>,)> {
+        pickled(py, &(&self.columns, self.rows))
+    }
+
     fn __len__(&self) -> usize {
-        self.batch.num_rows()
+        self.rows
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -50,10 +64,10 @@ impl Points {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // Whoever asks for other types casts what comes, as the protocol allows.
         drop(requested_schema);
-        stream_of(py, self.batch.clone())
+        stream_of(py, self.batch()?)
     }
 
     fn __repr__(&self) -> String {
-        format!("<wavetank.Points: {} rows>", self.batch.num_rows())
+        format!("<wavetank.Points: {} rows>", self.rows)
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wavetank::{Error, ErrorKind, Keep, Observer, Plan, ReplayArgs, Replayed, Result, Watch, replay as run};
+use wavetank_cli::{keep_apart, try_out};
 use wavetank_model::{ServeEvent, Sink};
 use wavetank_report::{Record, write_records};
 
@@ -55,7 +56,6 @@ pub(crate) struct Wanted {
 impl Wanted {
     fn check(&self) -> Result<()> {
         match self.seeds {
-            Some(0) => Err(Error::usage("there must be at least one").at("seeds")),
             Some(_) if self.capture || self.jsonl.is_some() => {
                 Err(Error::usage("cannot be combined with requests that are captured").at("seeds"))
             }
@@ -66,7 +66,9 @@ impl Wanted {
     fn replay(&self, args: &ReplayArgs, course: &Course) -> Result<(serde_json::Value, Option<Vec<Record>>)> {
         let plan = Plan::of(args)?;
         if let Some(path) = &self.jsonl {
-            keep_apart(&plan, path)?;
+            let inputs = plan.inputs().chain(args.files()).map(|path| ("the input", path));
+            keep_apart(&inputs.chain([("--report-jsonl-path", path.as_path())]).collect::<Vec<_>>())?;
+            try_out(path)?;
         }
         if let Some(count) = self.seeds {
             return Ok((wavetank::replay_seeds(&plan, count, &course.stop)?.report, None));
@@ -79,15 +81,6 @@ impl Wanted {
             write(path, records)?;
         }
         Ok((report, records.filter(|_| self.capture)))
-    }
-}
-
-/// Refuses to write over what is read.
-fn keep_apart(plan: &Plan, path: &Path) -> Result<()> {
-    let own = path.canonicalize().ok();
-    match plan.trace_files().any(|trace| own.is_some() && trace.canonicalize().ok() == own) {
-        true => Err(Error::usage("is the trace itself").at("report_jsonl_path")),
-        false => Ok(()),
     }
 }
 

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 use wavetank::Error;
 use wavetank_report::{Admission, Record, Routing};
 
 use crate::columns::Values::{Number, Rows, Text, Truth, Whole};
 use crate::columns::{Column, Tabular, lists, stream};
 use crate::failure::exception;
-use crate::value::python_of;
+use crate::value::{pickled, python_of, unpickled};
 
 /// One row per request that ended, in order of arrival. Anything that takes Arrow streams takes it.
-#[pyclass(frozen, module = "wavetank")]
+#[pyclass(frozen, module = "wavetank._wavetank")]
 pub(crate) struct Requests {
     records: Arc<[Record]>,
 }
@@ -27,6 +27,16 @@ impl Requests {
 
 #[pymethods]
 impl Requests {
+    /// Of what another one was pickled as.
+    #[new]
+    fn new(pickled: &[u8]) -> PyResult<Self> {
+        unpickled(pickled).map(Self::of)
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>,)> {
+        pickled(py, &*self.records)
+    }
+
     fn __len__(&self) -> usize {
         self.records.len()
     }
@@ -93,15 +103,15 @@ impl Tabular for Record {
         column("admission_history", Rows(Admission::fields, |rows| lists(rows, |r| &r.admission_history))),
         column("admission_count", Whole(|r| Some(r.admission_count))),
         column("readmission_count", Whole(|r| Some(r.readmission_count))),
-        column("terminal_status", Text(|r| Some(r.terminal_status))),
-        column("rejection_reason", Text(|r| r.rejection_reason)),
+        column("terminal_status", Text(|r| Some(&r.terminal_status))),
+        column("rejection_reason", Text(|r| r.rejection_reason.as_deref())),
     ];
 }
 
 impl Tabular for Routing {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("pool", Text(|r| Some(r.pool))),
-        column("outcome", Text(|r| Some(r.outcome))),
+        column("pool", Text(|r| Some(&r.pool))),
+        column("outcome", Text(|r| Some(&r.outcome))),
         column("queue_entered_at_ms", Number(|r| r.queue_entered_at_ms)),
         column("released_at_ms", Number(|r| Some(r.released_at_ms))),
         column("queue_wait_ms", Number(|r| Some(r.queue_wait_ms))),

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,6 +14,7 @@ use wavetank_study::sweep::{
 };
 
 use crate::executor::Executor;
+use crate::pictures::text;
 use crate::points::Points;
 use crate::value::{object_of, python_of, tree_of};
 use crate::waiting::{Course, wait_for};
@@ -33,16 +34,36 @@ pub(crate) fn sweep<'py>(
 ) -> PyResult<(Bound<'py, PyAny>, Points, String)> {
     let source = Source::of(spec)?;
     let swept = wait_for(py, progress.as_ref(), move |course| wanted.sweep(source, executor, course))?;
-    Ok((python_of(py, &swept.report())?, Points::of(&swept)?, swept.table()))
+    Ok((python_of(py, &swept.report())?, Points::of(&swept), swept.table()))
 }
 
-/// Runs a point that a sweep handed to an executor, its inputs read from `places`; says what came of it.
+/// Runs a point that a sweep handed to an executor; says what came of it. `inputs` are its files with hashes
+/// of what is in them, `places` where else they lie.
 #[pyfunction]
-#[pyo3(signature = (job, places=HashMap::new()))]
-pub(crate) fn run_point(py: Python<'_>, job: String, places: HashMap<PathBuf, PathBuf>) -> PyResult<String> {
-    // A process that runs many points reads a trace once.
-    static LOCAL: LazyLock<Local> = LazyLock::new(Local::default);
-    wait_for(py, None, move |course| Ok(answer(&job, &places, &*LOCAL, &course.stop)))
+#[pyo3(signature = (job, inputs, places=None))]
+pub(crate) fn run_point(
+    py: Python<'_>,
+    job: String,
+    inputs: HashMap<PathBuf, String>,
+    places: Option<HashMap<PathBuf, PathBuf>>,
+) -> PyResult<String> {
+    let (local, places) = (held(inputs), places.unwrap_or_default());
+    wait_for(py, None, move |course| Ok(answer(&job, &places, &*local, &course.stop)))
+}
+
+/// Files that were read, with hashes of what was in them.
+type Read = HashMap<PathBuf, String>;
+
+/// Who runs points in this process: a trace is read once, and again when something else is in it.
+fn held(inputs: Read) -> Arc<Local> {
+    static HELD: LazyLock<Mutex<(Read, Arc<Local>)>> = LazyLock::new(Mutex::default);
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let changed = inputs.iter().any(|(path, hash)| held.0.get(path).is_some_and(|known| known != hash));
+    if changed {
+        *held = Default::default();
+    }
+    held.0.extend(inputs);
+    Arc::clone(&held.1)
 }
 
 /// The report of a sweep as the command writes it, byte for byte.
@@ -50,7 +71,7 @@ pub(crate) fn run_point(py: Python<'_>, job: String, places: HashMap<PathBuf, Pa
 pub(crate) fn sweep_json(report: &Bound<'_, PyDict>) -> PyResult<String> {
     let mut bytes = Vec::new();
     write_report(&object_of(report)?, &mut bytes)?;
-    Ok(String::from_utf8(bytes)?)
+    text(bytes)
 }
 
 /// Where a spec comes from.
@@ -97,12 +118,12 @@ impl Wanted {
         let shard = self.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
         let shard = shard.map_err(|error| error.at("--shard"))?;
         self.check_size(spec.size())?;
+        let threads = self.threads.unwrap_or_else(processors).max(1);
+        let sweep = Sweep::prepare(&spec, shard, threads.min(processors()))?;
         let store = self.outputs.first().map(|output| output.with_extension("points.jsonl"));
         let spec_file = file.iter().map(|path| ("the spec", path.as_path()));
         let others = spec_file.chain(store.iter().map(|path| ("the finished points", path.as_path())));
-        check_sweep_outputs(&self.outputs, &others.collect::<Vec<_>>())?;
-        let threads = self.threads.unwrap_or_else(processors).max(1);
-        let sweep = Sweep::prepare(&spec, shard, threads.min(processors()))?;
+        check_sweep_outputs(&sweep, &self.outputs, &others.collect::<Vec<_>>())?;
         let runner: Box<dyn Runner> = match executor {
             None => Box::new(Local::default()),
             Some(object) => Box::new(Executor::of(object, sweep.inputs())),

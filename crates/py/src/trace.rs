@@ -1,10 +1,10 @@
 //! A trace of requests as a table that is read while it is asked for.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use wavetank::TraceInput;
+use wavetank::{Error, TraceInput};
 use wavetank_model::Nanos;
 use wavetank_trace::Row;
 use wavetank_trace::requests::Reader;
@@ -12,9 +12,10 @@ use wavetank_trace::requests::Reader;
 use crate::columns::Values::{Ids, Number, Text, Texts, Whole};
 use crate::columns::{Column, Tabular, stream};
 use crate::failure::exception;
+use crate::waiting::wait_for;
 
 /// The requests of a trace, in any format there is, plain or compressed. Every look reads it again.
-#[pyclass(frozen, module = "wavetank")]
+#[pyclass(frozen, module = "wavetank._wavetank")]
 pub(crate) struct Trace {
     input: TraceInput,
 }
@@ -29,15 +30,18 @@ impl Trace {
         format: Option<String>,
         trace_block_size: Option<u32>,
     ) -> PyResult<Self> {
-        let input = TraceInput { files, format, trace_block_size };
+        let trace = Self { input: TraceInput { files, format, trace_block_size } };
+        if trace.input.is_once() {
+            let error = Error::usage("can be read once only, and a trace is read anew at every look");
+            return Err(exception(py, &error.at("files").hint("name a file")));
+        }
         // What cannot be read is said now, not in the middle of somebody's data frame.
-        py.detach(|| input.read().map(drop)).map_err(|error| exception(py, &error))?;
-        Ok(Self { input })
+        trace.open(py)?;
+        Ok(trace)
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Rows> {
-        let reader = self.input.read().map_err(|error| exception(py, &error))?;
-        Ok(Rows { reader: Mutex::new(reader) })
+        Ok(Rows { reader: Mutex::new(self.open(py)?) })
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -48,12 +52,27 @@ impl Trace {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // Whoever asks for other types casts what comes, as the protocol allows.
         drop(requested_schema);
-        let mut reader = self.input.read().map_err(|error| exception(py, &error))?;
+        let mut reader = self.open(py)?;
         stream(py, std::iter::from_fn(move || next(&mut *reader)))
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Vec<String>,), Bound<'py, PyDict>)> {
+        let TraceInput { files, format, trace_block_size } = &self.input;
+        let named = PyDict::new(py);
+        named.set_item("format", format)?;
+        named.set_item("trace_block_size", trace_block_size)?;
+        Ok(((files.clone(),), named))
     }
 
     fn __repr__(&self) -> String {
         format!("<wavetank.Trace: {}>", self.input.files.join(", "))
+    }
+}
+
+impl Trace {
+    fn open(&self, py: Python<'_>) -> PyResult<Box<dyn Reader>> {
+        let input = self.input.clone();
+        wait_for(py, None, move |_| input.read())
     }
 }
 
@@ -79,8 +98,12 @@ impl Rows {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let mut reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let row = next(&mut **reader).transpose().map_err(|error| exception(py, &error))?;
+        // Python code may run while its values are made, and others may want the reader then.
+        let row = py.detach(|| {
+            let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            next(&mut **reader)
+        });
+        let row = row.transpose().map_err(|error| exception(py, &error))?;
         let Some(row) = row else { return Ok(None) };
         let dict = PyDict::new(py);
         for column in Row::COLUMNS {

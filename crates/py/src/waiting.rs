@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use wavetank::Result;
+use wavetank::{Error, ErrorKind, Result};
 
 use crate::failure::{exception, panicked};
 
@@ -38,11 +38,15 @@ pub(crate) fn wait_for<T: Send + 'static>(
     let course = Arc::new(Course::default());
     let (tell, mut told) = sync_channel(1);
     let at_work = Arc::clone(&course);
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().spawn(move || {
         let result = catch_unwind(AssertUnwindSafe(|| work(&at_work)));
         // Whoever lost patience is gone.
         let _ = tell.send(result);
     });
+    if let Err(error) = thread {
+        let refused = Error::new(ErrorKind::Io, format!("cannot start a thread: {error}"));
+        return Err(exception(py, &refused));
+    }
     let mut shown = (0, 0);
     loop {
         match py.detach(|| receive(&mut told, LOOK)) {

@@ -127,7 +127,7 @@ fn who_went_away_is_counted_apart() {
     assert_eq!((summary.counts_json()["cancelled"].as_u64(), summary.output_tokens), (Some(2), 0));
     let ended: Vec<_> =
         records.sorted().map(|record| (record.terminal_status, record.output_length)).collect();
-    assert_eq!(ended, [("canceled", 2), ("canceled", 0)]);
+    assert_eq!(ended, [("canceled".into(), 2), ("canceled".into(), 0)]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use wavetank_model::{Error, ErrorKind, Result};
 use wavetank_study::sweep::{
-    Finished, Job, Local, Onlooker, Runner, Setting, Shard, Spec, Sweep, Swept, Tree, answer, outcome,
+    Finished, Job, Local, Onlooker, Runner, Setting, Shard, Spec, Stop, Sweep, Swept, Tree, answer, outcome,
     write_output,
 };
 
@@ -64,11 +64,11 @@ impl Elsewhere {
 }
 
 impl Runner for Elsewhere {
-    fn run(&self, job: &Job, stop: &AtomicBool) -> Result<Option<Finished>> {
+    fn run(&self, job: &Job, stop: &Stop<'_>) -> Result<Option<Finished>> {
         let (text, places) = (job.json(), self.copied(job));
         assert_eq!(Job::of_json(&text).expect("a job"), *job, "nothing is lost");
         let told = std::thread::scope(|scope| {
-            scope.spawn(|| answer(&text, &places, &self.local, stop)).join().expect("no panic")
+            scope.spawn(|| answer(&text, &places, &self.local, stop.asked)).join().expect("no panic")
         });
         outcome(&told).map(Some)
     }
@@ -197,7 +197,7 @@ fn what_is_wrong_with_an_input_names_it_as_it_is_called() {
 struct Taken(std::sync::Mutex<Option<Job>>);
 
 impl Runner for Taken {
-    fn run(&self, job: &Job, _stop: &AtomicBool) -> Result<Option<Finished>> {
+    fn run(&self, job: &Job, _stop: &Stop<'_>) -> Result<Option<Finished>> {
         *self.0.lock().expect("nobody panics") = Some(job.clone());
         Ok(None)
     }
@@ -248,7 +248,7 @@ fn short(bytes: &[u8]) -> String {
 struct Flaky(Local, AtomicUsize);
 
 impl Runner for Flaky {
-    fn run(&self, job: &Job, stop: &AtomicBool) -> Result<Option<Finished>> {
+    fn run(&self, job: &Job, stop: &Stop<'_>) -> Result<Option<Finished>> {
         match self.1.fetch_add(1, Ordering::Relaxed) {
             1 => Err(Error::new(ErrorKind::Io, "the machine is gone").hint("start it again")),
             _ => self.0.run(job, stop),
@@ -269,15 +269,37 @@ fn a_job_that_fails_ends_the_sweep_by_name() {
     assert!(flaky.1.into_inner() < 40, "no further job is begun");
 }
 
+/// Fails at the first job; the others are under way until nobody waits for them.
+struct Hanging(AtomicUsize);
+
+impl Runner for Hanging {
+    fn run(&self, _job: &Job, stop: &Stop<'_>) -> Result<Option<Finished>> {
+        if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Err(Error::new(ErrorKind::Io, "the machine is gone"));
+        }
+        while !stop.is_raised() {
+            std::thread::yield_now();
+        }
+        Ok(None)
+    }
+}
+
+/// Broken by: jobs that are waited for although the sweep has failed.
+#[test]
+fn a_job_that_fails_ends_those_under_way() {
+    let error = swept(&spec(SMALL, Path::new("")), &Hanging(AtomicUsize::new(0))).err().expect("a failure");
+    assert!(error.to_string().contains("the machine is gone"), "{error}");
+}
+
 /// Raises the flag at its third job, and has no result then.
 struct Leaving<'a>(Local, AtomicUsize, &'a AtomicBool);
 
 impl Runner for Leaving<'_> {
-    fn run(&self, job: &Job, stop: &AtomicBool) -> Result<Option<Finished>> {
+    fn run(&self, job: &Job, stop: &Stop<'_>) -> Result<Option<Finished>> {
         if self.1.fetch_add(1, Ordering::Relaxed) == 2 {
             self.2.store(true, Ordering::Relaxed);
         }
-        if stop.load(Ordering::Relaxed) { Ok(None) } else { self.0.run(job, stop) }
+        if stop.is_raised() { Ok(None) } else { self.0.run(job, stop) }
     }
 }
 

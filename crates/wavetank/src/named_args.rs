@@ -3,6 +3,8 @@
 //! A name is the flag's without its dashes in front, with dashes or underscores inside. Flags that take JSON
 //! are objects here, and a path such as `extra_engine_args.num_gpu_blocks` names a key inside.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result, nearest};
 use wavetank_sim::{ConcurrencyUnit, LinkScope};
@@ -24,6 +26,17 @@ impl ReplayArgs {
         let flag = flag.replace('-', "_");
         let flag = if matches!(&*flag, "trace_file" | "trace_files") { "trace".to_owned() } else { flag };
         key.map_or(flag.clone(), |key| format!("{flag}.{key}"))
+    }
+
+    /// The files that hold the JSON of flags.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let typed = [
+            &self.extra_engine_args,
+            &self.prefill_engine_args,
+            &self.decode_engine_args,
+            &self.router_config,
+        ];
+        typed.into_iter().flatten().filter_map(|typed| typed.strip_prefix('@')).map(Path::new)
     }
 
     /// Enters `value` under a name, or under a path inside a flag that takes JSON.

@@ -9,7 +9,8 @@ pub fn processors() -> usize {
 }
 
 /// Calls `work` with every number below `count`, on at most `threads` threads; `deliver` gets each result on
-/// the calling thread, in the order they are done. Once `stop` is raised no further one is begun.
+/// the calling thread, in the order they are done. Once `stop` is raised no further one is begun. Where no
+/// more threads are to be had, fewer do it.
 pub fn in_parallel<T: Send>(
     count: usize,
     threads: usize,
@@ -26,10 +27,11 @@ pub fn in_parallel<T: Send>(
     // A few results may wait, so that no thread does while one of them is looked at.
     let (sender, results) = mpsc::sync_channel(threads * 4);
     std::thread::scope(|scope| {
+        let mut started = 0;
         for _ in 0..threads {
             let sender = sender.clone();
             let (take, work) = (&take, &work);
-            scope.spawn(move || {
+            let begun = std::thread::Builder::new().spawn_scoped(scope, move || {
                 while let Some(position) = take() {
                     // Whoever does not listen any more wants no further result either.
                     if sender.send((position, work(position))).is_err() {
@@ -37,9 +39,18 @@ pub fn in_parallel<T: Send>(
                     }
                 }
             });
+            if begun.is_err() {
+                break;
+            }
+            started += 1;
         }
         drop(sender);
         results.iter().for_each(|(position, result)| deliver(position, result));
+        while started == 0
+            && let Some(position) = take()
+        {
+            deliver(position, work(position));
+        }
     });
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
         None => Plan::of(&typed)?,
     };
     let report = output::report_path(flags.report_json.as_deref(), "wavetank_replay_report");
-    let trace = plan.trace_files().map(|path| ("the trace", path));
+    let trace = plan.inputs().chain(typed.files()).map(|path| ("the input", path));
     let per_run = [
         ("--per-request-jsonl", flags.per_request_jsonl.as_deref()),
         ("--otlp-file", flags.otlp_file.as_deref()),

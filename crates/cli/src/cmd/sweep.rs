@@ -86,9 +86,11 @@ fn sweep(path: &Path, flags: &Flags) -> Result<Exit> {
         false => flags.output.clone(),
     };
     let store = outputs[0].with_extension("points.jsonl");
-    check(&outputs, &[("the spec", path), ("the finished points", &store)], &flags.pictures)?;
     let threads = flags.threads.map_or_else(processors, usize::from);
+    flags.pictures.check("sweep")?;
     let sweep = Sweep::prepare(&spec, shard, threads)?;
+    let others = [("the spec", path), ("the finished points", &store)];
+    check_outputs(&sweep, &outputs, &others.into_iter().chain(flags.pictures.files()).collect::<Vec<_>>())?;
     let start = if flags.fresh { Start::Fresh } else { Start::Resume };
     let stop = Interrupt::leaving(format!("finished points are in {}", store.display()))?;
     let swept = {
@@ -113,7 +115,8 @@ fn sweep(path: &Path, flags: &Flags) -> Result<Exit> {
 
 fn merge(flags: &MergeFlags) -> Result<Exit> {
     let inputs: Vec<(&str, &Path)> = flags.shards.iter().map(|path| ("a shard", path.as_path())).collect();
-    check(&flags.output, &inputs, &flags.pictures)?;
+    flags.pictures.check("sweep")?;
+    check_files(&flags.output, &inputs.into_iter().chain(flags.pictures.files()).collect::<Vec<_>>())?;
     let mut shards = Vec::new();
     for path in &flags.shards {
         let name = path.display().to_string();
@@ -129,8 +132,15 @@ fn merge(flags: &MergeFlags) -> Result<Exit> {
     Ok(Exit::DONE)
 }
 
-/// Refuses outputs that have no format, that are each other or an input, or that cannot be written.
-pub fn check_outputs(outputs: &[PathBuf], others: &[(&str, &Path)]) -> Result<()> {
+/// Refuses outputs that have no format, that are each other, `others` or an input of the sweep, or that cannot
+/// be written.
+pub fn check_outputs(sweep: &Sweep<'_>, outputs: &[PathBuf], others: &[(&str, &Path)]) -> Result<()> {
+    let inputs = sweep.inputs();
+    let inputs = inputs.iter().map(|(path, _)| ("an input", path.as_path()));
+    check_files(outputs, &inputs.chain(others.iter().copied()).collect::<Vec<_>>())
+}
+
+fn check_files(outputs: &[PathBuf], others: &[(&str, &Path)]) -> Result<()> {
     outputs.iter().try_for_each(|path| check_output(path))?;
     let files = outputs.iter().map(|path| ("--output", path.as_path()));
     output::keep_apart(&others.iter().copied().chain(files).collect::<Vec<_>>())?;
@@ -144,12 +154,6 @@ pub fn write_outputs(swept: &Swept, outputs: &[PathBuf]) -> Result<()> {
         write_output(swept, path, &mut BufWriter::new(file))?;
     }
     Ok(())
-}
-
-/// Refuses what cannot be written, before anything runs.
-fn check(outputs: &[PathBuf], inputs: &[(&str, &Path)], pictures: &PictureFlags) -> Result<()> {
-    pictures.check("sweep")?;
-    check_outputs(outputs, &inputs.iter().copied().chain(pictures.files()).collect::<Vec<_>>())
 }
 
 /// Warnings, files, the table, pictures under a name.

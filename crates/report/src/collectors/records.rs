@@ -1,13 +1,13 @@
 //! One record per request that ended, as the reference writes them (spec/replay.md 8.3).
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wavetank_model::{InFlight, Nanos, RequestId, ServeEvent, Sink, WorkerId};
 
 /// One line of the per-request output. Times are milliseconds from the start of the simulation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// `request_id` of the trace.
     pub request_id: Option<String>,
@@ -70,9 +70,9 @@ pub struct Record {
     /// How many came after a preemption.
     pub readmission_count: u32,
     /// `completed`, `rejected` or `canceled`.
-    pub terminal_status: &'static str,
+    pub terminal_status: Cow<'static, str>,
     /// Why it was rejected.
-    pub rejection_reason: Option<&'static str>,
+    pub rejection_reason: Option<Cow<'static, str>>,
 }
 
 /// Writes one compact JSON object per line.
@@ -88,12 +88,12 @@ pub fn write_records(
 }
 
 /// One decision of a router.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Routing {
     /// `agg`.
-    pub pool: &'static str,
+    pub pool: Cow<'static, str>,
     /// `immediate` or `queued`.
-    pub outcome: &'static str,
+    pub outcome: Cow<'static, str>,
     /// When it entered the router's queue.
     pub queue_entered_at_ms: Option<f64>,
     /// When it was sent to the worker.
@@ -111,7 +111,7 @@ pub struct Routing {
 }
 
 /// One admission of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Admission {
     /// From 0.
     pub admission_ordinal: u32,
@@ -202,8 +202,8 @@ impl Records {
             self.open.remove(id).expect("a request ends once");
         record.prefill_ms = prefill.as_ms();
         record.terminal_time_ms = at.as_ms();
-        record.terminal_status = status;
-        record.rejection_reason = reason;
+        record.terminal_status = status.into();
+        record.rejection_reason = reason.map(Cow::Borrowed);
         if record.output_length > 0 {
             record.first_token_ms = Some(first_token.as_ms());
             record.last_token_ms = Some(last_token.as_ms());
@@ -224,8 +224,8 @@ fn live(open: &mut InFlight<Open>, id: RequestId) -> &mut Open {
 
 fn routing(worker: WorkerId, at: Nanos, queued_since: Option<Nanos>, overlap_tokens: u32) -> Routing {
     Routing {
-        pool: "agg",
-        outcome: if queued_since.is_some() { "queued" } else { "immediate" },
+        pool: "agg".into(),
+        outcome: if queued_since.is_some() { "queued" } else { "immediate" }.into(),
         queue_entered_at_ms: queued_since.map(Nanos::as_ms),
         released_at_ms: at.as_ms(),
         queue_wait_ms: queued_since.map_or(0.0, |since| (at - since).as_ms()),
@@ -270,7 +270,7 @@ fn opened(id: RequestId, at: Nanos, request: &wavetank_model::Request) -> Record
         admission_history: Vec::new(),
         admission_count: 0,
         readmission_count: 0,
-        terminal_status: "",
+        terminal_status: "".into(),
         rejection_reason: None,
     }
 }

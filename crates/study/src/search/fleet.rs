@@ -86,7 +86,7 @@ impl Grid for Probed<'_, '_> {
         let Some(points) = self.field.cells.get(&cell) else { return Ok(false) };
         for point in points {
             let finished = self.bank.result(&point.values, &point.hash).map_err(Halt::Failed)?;
-            let Some(finished) = finished.filter(|_| !self.bank.stop.load(Ordering::Relaxed)) else {
+            let Some(finished) = finished.filter(|_| !self.bank.stop.is_raised()) else {
                 return Err(Halt::Stopped);
             };
             self.onlooker.done();

@@ -1,6 +1,6 @@
 //! Where results come from: kept ones are found, the others are run and kept.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::Setting;
 use super::finished::Finished;
 use super::job::Job;
 use super::point::{Part, Planner, Point};
-use super::runner::Runner;
+use super::runner::{Runner, Stop};
 use super::store::Store;
 
 /// Someone who watches a sweep; called from any thread.
@@ -28,14 +28,14 @@ pub(crate) struct Bank<'a> {
     runner: &'a dyn Runner,
     store: Mutex<Store>,
     /// Raised to end what runs; its results are not kept.
-    pub(crate) stop: &'a AtomicBool,
+    pub(crate) stop: Stop<'a>,
     ran: AtomicUsize,
 }
 
 impl<'a> Bank<'a> {
     pub(crate) fn of(planner: &'a Planner<'a>, store: Store, setting: &'a Setting<'a>) -> Self {
         let Setting { runner, stop, .. } = *setting;
-        Self { planner, runner, store: Mutex::new(store), stop, ran: AtomicUsize::new(0) }
+        Self { planner, runner, store: Mutex::new(store), stop: Stop::of(stop), ran: AtomicUsize::new(0) }
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -88,7 +88,7 @@ impl<'a> Bank<'a> {
     }
 
     fn run(&self, plan: &Plan, hash: &str, part: Part) -> Result<Option<Arc<Finished>>> {
-        let Some(finished) = self.runner.run(&Job::of(plan.clone(), part), self.stop)? else {
+        let Some(finished) = self.runner.run(&Job::of(plan.clone(), part), &self.stop)? else {
             return Ok(None);
         };
         self.ran.fetch_add(1, Ordering::Relaxed);

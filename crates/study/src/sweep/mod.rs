@@ -49,7 +49,7 @@ pub use metric::{Metric, all as metrics};
 pub use outputs::{Cells, Column, check as check_output, write as write_output, write_report};
 pub use remote::{answer, outcome};
 pub use row::Row;
-pub use runner::{Local, Runner};
+pub use runner::{Local, Runner, Stop};
 pub use spec::Spec;
 pub use store::Start;
 
@@ -236,9 +236,8 @@ impl<'s> Sweep<'s> {
         let jobs: Vec<&Point> = order.iter().copied().filter(|point| distinct.insert(&point.hash)).collect();
         let kept = jobs.iter().filter(|point| bank.kept(&point.hash).is_some()).count();
         setting.onlooker.expect(jobs.len(), kept);
-        let failed = AtomicBool::new(false);
         let (mut results, mut failure) = (HashMap::new(), None);
-        let work = |job: usize| match failed.load(Ordering::Relaxed) || setting.stop.load(Ordering::Relaxed) {
+        let work = |job: usize| match bank.stop.is_raised() {
             true => Ok(None),
             false => bank.result(&jobs[job].values, &jobs[job].hash),
         };
@@ -247,7 +246,7 @@ impl<'s> Sweep<'s> {
             match result {
                 Ok(finished) => results.extend(finished.map(|finished| (&jobs[job].hash, finished))),
                 Err(error) => {
-                    failed.store(true, Ordering::Relaxed);
+                    bank.stop.fail();
                     failure.get_or_insert(error);
                 }
             }

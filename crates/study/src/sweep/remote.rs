@@ -9,7 +9,7 @@ use wavetank_model::{Error, ErrorKind, Result};
 
 use super::finished::Finished;
 use super::job::Job;
-use super::runner::Runner;
+use super::runner::{Runner, Stop};
 
 /// What became of a job.
 #[derive(Serialize, Deserialize)]
@@ -57,7 +57,7 @@ fn run(
     let mut job = Job::of_json(text)?;
     job.relocate(places)?;
     job.plan.check().map_err(|error| job.named_error(error))?;
-    let finished = runner.run(&job, stop)?;
+    let finished = runner.run(&job, &Stop::of(stop))?;
     finished.ok_or_else(|| Error::new(ErrorKind::Io, "was ended before its result was there"))
 }
 

@@ -1,6 +1,6 @@
 //! Who runs the jobs of a sweep: this process, or anything that gives the same results.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank::{Keep, Observer, Replayed, Tapes, Unwatched, WorkloadPlan, replay, replay_tape};
 use wavetank_model::Result;
@@ -13,10 +13,34 @@ use super::metric;
 /// Traces that are held at a time take about so much, besides the one in use.
 const TAPES_BYTES: usize = 128 << 20;
 
+/// Why jobs that are under way may end without a result.
+pub struct Stop<'a> {
+    /// Somebody wants the sweep to end.
+    pub asked: &'a AtomicBool,
+    failed: AtomicBool,
+}
+
+impl<'a> Stop<'a> {
+    /// Raised with `asked`, or by a job that failed.
+    pub fn of(asked: &'a AtomicBool) -> Self {
+        Self { asked, failed: AtomicBool::new(false) }
+    }
+
+    /// Whether nobody waits for results any more.
+    pub fn is_raised(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    }
+
+    /// A job failed, and with it the sweep.
+    pub(crate) fn fail(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs jobs; called from many threads at a time. The same job gives the same result, whoever runs it.
 pub trait Runner: Sync {
     /// The result of `job`; nothing where `stop` was raised before it was there. An error ends the sweep.
-    fn run(&self, job: &Job, stop: &AtomicBool) -> Result<Option<Finished>>;
+    fn run(&self, job: &Job, stop: &Stop<'_>) -> Result<Option<Finished>>;
 }
 
 /// Runs jobs on the threads that ask, and reads a trace once for all of them.
@@ -31,8 +55,8 @@ impl Default for Local {
 }
 
 impl Runner for Local {
-    fn run(&self, job: &Job, stop: &AtomicBool) -> Result<Option<Finished>> {
-        let replayed = self.replay(job, stop).map_err(|error| job.named_error(error))?;
+    fn run(&self, job: &Job, stop: &Stop<'_>) -> Result<Option<Finished>> {
+        let replayed = self.replay(job, stop.asked).map_err(|error| job.named_error(error))?;
         if replayed.outcome.interrupted {
             return Ok(None);
         }

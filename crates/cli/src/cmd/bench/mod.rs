@@ -13,6 +13,8 @@ use wavetank::{BenchArgs, Error, Result};
 
 use crate::exit::Exit;
 
+pub use run::bench_inputs;
+
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Flags {

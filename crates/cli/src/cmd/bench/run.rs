@@ -179,13 +179,7 @@ impl Files {
     }
 
     fn keep_apart(&self, plan: &BenchPlan) -> Result<()> {
-        let inputs: Vec<PathBuf> = plan
-            .dataset
-            .iter()
-            .flat_map(|dataset| &dataset.files)
-            .chain(&plan_files(plan))
-            .map(PathBuf::from)
-            .collect();
+        let inputs = bench_inputs(plan);
         let mut files: Vec<(&str, &Path)> = inputs.iter().map(|path| ("the input", path.as_path())).collect();
         files.push(("--output", &self.report));
         files.extend(self.table.as_deref().map(|path| ("--xlsx-output", path)));
@@ -200,8 +194,10 @@ impl Files {
     }
 }
 
-fn plan_files(plan: &BenchPlan) -> Vec<String> {
-    plan.validation_trace.iter().map(|path| path.display().to_string()).collect()
+/// The files that a benchmark reads.
+pub fn bench_inputs(plan: &BenchPlan) -> Vec<PathBuf> {
+    let datasets = plan.dataset.iter().flat_map(|dataset| &dataset.files).map(PathBuf::from);
+    datasets.chain(plan.validation_trace.clone()).collect()
 }
 
 /// Writes the report, and the table if one was asked for.

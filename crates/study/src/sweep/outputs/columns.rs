@@ -1,11 +1,13 @@
 //! Rows as columns, for formats that hold them so.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::{Row, Swept, metric};
 use super::cell;
 
 /// A column, one value or none for each row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     /// As in the heading of a table.
     pub name: String,
@@ -14,6 +16,7 @@ pub struct Column {
 }
 
 /// The values of a column, all of a kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Cells {
     /// Whole numbers.
     Whole(Vec<Option<i64>>),

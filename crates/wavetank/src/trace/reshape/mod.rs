@@ -18,6 +18,8 @@ pub use slice::slice_trace;
 pub use synth::{SynthArgs, synth_trace};
 pub use target::{TraceOutput, TraceWritten};
 
+use std::fs;
+
 use wavetank_model::{Error, Result};
 use wavetank_trace::Meter;
 use wavetank_trace::requests::{ReadOptions, Reader, Source};
@@ -43,6 +45,16 @@ impl TraceInput {
 
     pub(super) fn options(&self) -> ReadOptions {
         ReadOptions { tokens_per_id: self.trace_block_size, ..ReadOptions::default() }
+    }
+
+    /// Whether it can be read once only: standard input, or a pipe with a name.
+    pub fn is_once(&self) -> bool {
+        let is_pipe = |path: &str| {
+            path == "-" || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+        };
+        // A format may stand before a path.
+        let bare = |word: &str| word.split_once(':').is_some_and(|(_, path)| is_pipe(path));
+        self.files.iter().any(|word| is_pipe(word) || bare(word))
     }
 
     /// Its requests, one by one.
