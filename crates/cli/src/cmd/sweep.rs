@@ -132,8 +132,8 @@ fn merge(flags: &MergeFlags) -> Result<Exit> {
     Ok(Exit::DONE)
 }
 
-/// Refuses outputs that have no format, that are each other, `others` or an input of the sweep, or that cannot
-/// be written.
+/// Refuses outputs that have no format, that are each other, `others` or an input of the sweep, or that
+/// cannot be written.
 pub fn check_outputs(sweep: &Sweep<'_>, outputs: &[PathBuf], others: &[(&str, &Path)]) -> Result<()> {
     let inputs = sweep.inputs();
     let inputs = inputs.iter().map(|(path, _)| ("an input", path.as_path()));
