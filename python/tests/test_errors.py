@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import errno
 import pickle
 
 import pytest
@@ -91,6 +93,29 @@ def test_kinds_are_pythons_too(examples, tmp_path):
     assert isinstance(usage.value, wavetank.Error)
     again = pickle.loads(pickle.dumps(usage.value))
     assert (type(again), str(again)) == (type(usage.value), str(usage.value))
+
+
+def test_an_io_error_is_an_os_error_in_its_fields(tmp_path):
+    """Broken by: a message where the number belongs, a path where the words belong."""
+    with pytest.raises(wavetank.IoError) as caught:
+        wavetank.run_trace_replay(tmp_path / "none.jsonl")
+    error = caught.value
+    assert (error.errno, error.strerror) == (errno.ENOENT, "No such file or directory")
+    assert (error.filename, error.filename2) == (str(tmp_path / "none.jsonl"), None)
+    other = wavetank.IoError("the server does not answer in time", "http://h", "wait")
+    assert (other.errno, other.strerror, other.filename) == (None, None, "http://h")
+    assert str(other) == "http://h: the server does not answer in time\nhint: wait"
+
+
+@pytest.mark.parametrize("kind", [wavetank.IoError, wavetank.UsageError, wavetank.StuckError])
+def test_errors_travel(kind):
+    """Broken by: what an error says, or the status of a server, lost on the way to another process."""
+    error = kind("no room (os error 28)", "x.csv", hint="make some")
+    error.status = 503
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert (type(again), str(again), again.args) == (kind, str(error), error.args)
+        assert (again.message, again.place, again.hint, again.status) == (*error.args, 503)
+        assert getattr(again, "errno", 28) == 28 and getattr(again, "filename", "x.csv") == "x.csv"
 
 
 def test_a_damaged_trace_names_its_line(examples, tmp_path):
