@@ -201,3 +201,41 @@ def test_addresses_are_checked(url: str) -> None:
     """Broken by: an address that is found wrong when the first request needs it."""
     with pytest.raises(UsageError):
         Client(url)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"url": 5}, "url: must be a text, not 5"),
+        ({"url": "http://h/a b"}, "is no address"),
+        ({"url": "http://h\udcff"}, "url: is a text that is not Unicode"),
+        ({"url": "http://" + "h" * 70}, "is no address"),
+        ({"timeout": -1}, "timeout: must be seconds, more than 0"),
+        ({"timeout": 0}, "timeout: must be seconds, more than 0"),
+        ({"timeout": float("nan")}, "timeout: must be seconds, more than 0"),
+        ({"timeout": float("inf")}, "timeout: must be seconds, more than 0"),
+        ({"timeout": "soon"}, "timeout: must be a number, not 'soon'"),
+        ({"password": 5}, "password: must be a text, not 5"),
+        ({"password": "a\nb"}, "password: has characters that no header has"),
+    ],
+)
+def test_arguments_are_checked(arguments: dict[str, Any], message: str) -> None:
+    """Broken by: an argument that is found wrong when the first request needs it, or by a raw exception."""
+    with pytest.raises(UsageError, match=message):
+        Client(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: c.store("r", {"a": b"x"}), "'a': is no index of an object"),
+        (lambda c: c.store("r", 5), "objects: must be a list or a dict"),
+        (lambda c: c.store("r", b"bytes"), "objects: must be a list or a dict"),
+        (lambda c: c.store(5, [b"x"]), "request_id: must be a text, not 5"),
+        (lambda c: c.status(history="x y"), "history: must be a whole number"),
+    ],
+)
+def test_calls_are_checked(call: Callable[[Client], object], message: str) -> None:
+    """Broken by: an exception of Python's own, which names no argument."""
+    with pytest.raises(UsageError, match=message):
+        call(Client("http://127.0.0.1:9"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ _GONE = (RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAb
 # What the caller can mend; the rest is the server's.
 _WRONG_CALLS = range(400, 500)
 _TOO_SLOW = 408
+# What can stand in the first line of a request.
+_PATH = re.compile(r"[!-~]*")
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,11 @@ def _split(url: str) -> tuple[type[HTTPConnection], str, int | None, str]:
     try:
         parts = urlsplit(url)
         kind, port = _KINDS[parts.scheme], parts.port
+        # What connecting would find wrong.
+        (parts.hostname or "").encode("idna")
     except (KeyError, ValueError):
         kind = None
-    if kind is None or not parts.hostname or parts.query or parts.fragment:
+    if kind is None or not parts.hostname or parts.query or parts.fragment or not _PATH.fullmatch(parts.path):
         raise UsageError("is no address of a server", url, "http://HOST:PORT")
     if parts.username is not None:
         raise UsageError("has a user in it", "url", "give the password as password=")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import operator
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from urllib.parse import quote
 
+from wavetank import _check
 from wavetank._wire import Answer, Wire
 from wavetank.errors import IoError, UsageError
 
@@ -20,6 +22,8 @@ _PREAMBLE = 2**32 - 1
 # What objects a request is about.
 _ASKED = ("model", "token_ids", "chunk_hashes", "cache_salt", "kv_ranks", "groups")
 _FRAME = struct.Struct("<IQ")
+# The longest wait in seconds: what systems count in milliseconds, in 31 bits.
+_LONGEST = 2_000_000
 
 
 class Lookup(TypedDict):
@@ -78,7 +82,9 @@ class Client:
     def __init__(
         self, url: str = "http://127.0.0.1:7380", *, password: str | None = None, timeout: float | None = 30.0
     ) -> None:
-        self._wire = Wire(url, password, timeout)
+        if password is not None and not _check.text("password", password).isprintable():
+            raise UsageError("has characters that no header has", "password")
+        self._wire = Wire(_check.text("url", url), password, _seconds(timeout))
 
     def lookup(
         self,
@@ -146,10 +152,11 @@ class Client:
         if named:
             words = json.dumps({"request_id": request_id, **named}).encode()
             pieces = [_FRAME.pack(_PREAMBLE, len(words)), words]
-        for index, value in objects.items() if isinstance(objects, Mapping) else enumerate(objects):
+        for key, value in _numbered(objects):
+            index = _index(key)
             flat = _flat(index, value)
             pieces += [_FRAME.pack(index, flat.nbytes), flat]
-        path = f"/v1/store?request_id={quote(request_id, safe='')}"
+        path = f"/v1/store?request_id={quote(_check.text('request_id', request_id), safe='')}"
         stored: Stored = self._wire.ask("PUT", path, pieces).json()
         return stored
 
@@ -159,7 +166,8 @@ class Client:
 
     def status(self, history: int | None = None) -> dict[str, Any]:
         """What the server does and holds; with the last `history` samples, one a second."""
-        path = "/status" if history is None else f"/status?history={history}"
+        samples = None if history is None else _check.whole("history", history, 0, 2**32 - 1)
+        path = "/status" if samples is None else f"/status?history={samples}"
         told: dict[str, Any] = self._wire.ask("GET", path).json()
         return told
 
@@ -208,10 +216,37 @@ def _listed(values: Any) -> list[Any]:
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
+def _seconds(timeout: Any) -> float | None:
+    """How long to wait, which may be for ever."""
+    seconds = None if timeout is None else _check.number("timeout", timeout)
+    if seconds is not None and not 0.0 < seconds <= _LONGEST:
+        hint = "None waits without end"
+        raise UsageError(f"must be seconds, more than 0 and at most {_LONGEST:,}, not {timeout!r}", "timeout", hint)
+    return seconds
+
+
+def _numbered(objects: Any) -> Iterable[tuple[Any, Any]]:
+    """Objects with their keys, or from 0 on."""
+    if isinstance(objects, Mapping):
+        return objects.items()
+    if isinstance(objects, (str, bytes, bytearray, memoryview)) or not isinstance(objects, Iterable):
+        raise UsageError("must be a list or a dict of objects", "objects")
+    return enumerate(objects)
+
+
+def _index(key: Any) -> int:
+    """Which object it is."""
+    try:
+        index = operator.index(key)
+    except TypeError:
+        index = -1
+    if not 0 <= index < _PREAMBLE:
+        raise UsageError("is no index of an object", repr(key), "they count row by row, from 0")
+    return index
+
+
 def _flat(index: int, value: Buffer) -> memoryview:
     """The bytes of an object, where they are."""
-    if not 0 <= index < _PREAMBLE:
-        raise UsageError("is no index of an object", str(index), "they count row by row, from 0")
     try:
         return memoryview(value).cast("B")
     except TypeError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wavetank import _check, _wavetank
 from wavetank._frames import frame_with
+from wavetank.errors import UsageError
 from wavetank.reports import Report
 
 if TYPE_CHECKING:
@@ -61,10 +62,12 @@ def compare(
     directory of repeats. `fail_if="p99_ttft_ms > +5%"` and `within="5%"` are those of `wavetank compare`; what is not
     kept is in `failures`. Reports in memory are called by `names`.
     """
-    sides = (_side("before", before, names[0]), _side("after", after, names[1]))
-    failures = [fail_if] if isinstance(fail_if, str) else list(fail_if)
-    tolerances = [within] if isinstance(within, str) else list(within)
-    return Comparison(*_wavetank.compare(sides, failures, tolerances))
+    called = [] if isinstance(names, str) else _check.texts("names", names)
+    if len(called) != 2:
+        raise UsageError(f"must be two texts, not {names!r}", "names")
+    sides = (_side("before", before, called[0]), _side("after", after, called[1]))
+    conditions, tolerances = _check.texts("fail_if", fail_if), _check.texts("within", within)
+    return Comparison(*_wavetank.compare(sides, conditions, tolerances))
 
 
 def _side(name: str, given: object, shown: str) -> str | tuple[str, dict[str, Any]]:

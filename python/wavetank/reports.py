@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from wavetank import _markup, _wavetank
+from wavetank import _check, _markup, _wavetank
 from wavetank._frames import frame_with
 from wavetank._markup import number, percent
 from wavetank.pictures import Pictured, Runs
@@ -30,8 +30,9 @@ class Report(Pictured, dict[str, Any]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what `wavetank compare` and `wavetank report` read."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.to_json())
+        name, content = _check.path("path", path), self.to_json()
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(content)
 
     def _runs(self) -> Runs:
         return [("run", self)]

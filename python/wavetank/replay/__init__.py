@@ -58,7 +58,7 @@ def run_trace_replay(
     `progress(done, total)` is called now and then.
     """
     given = _changed(_TRACE_DEFAULTS, locals())
-    files = _check.paths("trace_files", trace_files)
+    files = _check.traces("trace_files", trace_files)
     return _replay({"trace": files, **given, **flags}, locals())
 
 
@@ -147,7 +147,7 @@ def _replay(flags: dict[str, Any], given: Mapping[str, Any]) -> ReplayReport:
     seeds, jsonl = given["seeds"], given["report_jsonl_path"]
     wanted: _wavetank.Wanted = {
         "seeds": None if seeds is None else _check.whole("seeds", seeds, 1, 10_000),
-        "capture": bool(given["capture_per_request"]),
+        "capture": _check.truth("capture_per_request", given["capture_per_request"]),
         "jsonl": None if jsonl is None else _check.path("report_jsonl_path", jsonl),
     }
     report, requests = _wavetank.replay(flags, wanted, _check.function("progress", given["progress"]))
