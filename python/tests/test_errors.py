@@ -30,6 +30,7 @@ HOSTILE = [
     ({"num_workers": 2**80}, "num_workers: a whole number of more than 64 bits"),
     ({"num_workers": 1.5}, "num_workers"),
     ({"num_workers": Odd()}, "num_workers: must be a number, a text, a list or a dict, not Odd"),
+    ({"num_wrokers": None}, "num_wrokers.*did you mean num_workers"),
     ({"num_wrokers": 4}, "num_wrokers.*did you mean num_workers"),
     ({"router_mode": "nope"}, "router_mode: unknown router"),
     ({"router_mode": "kv_router"}, "router_mode|num_workers"),
@@ -61,6 +62,13 @@ HOSTILE = [
     ({"aic_perf_config": {5: 1}}, "aic_perf_config: keys must be texts, not 5"),
     ({"capture_per_request": "no"}, "capture_per_request: must be True or False, not 'no'"),
     ({"replay_concurrency": True}, "replay_concurrency"),
+    ({"trace": "b.jsonl"}, "trace: is given twice"),
+    ({"trace_file": "b.jsonl"}, "trace_file: is given twice"),
+    ({"num_workers": 2, "num-workers": 3}, "num-workers|num_workers: is given twice"),
+    ({"max_sim_time_ms": 5, "max_sim_time_seconds": 1}, "max_sim_time_seconds: is given twice"),
+    ({"aic_perf_config": {"aic_system": "a"}, "aic_system": "b"}, "aic_system: is given twice"),
+    ({"aic_perf_config": {"system": "a"}, "aic-system": "b"}, "aic-system: is given twice"),
+    ({"aic_perf_config": {"aic_system": "a", "system": "b"}}, "aic_system: is given twice"),
     ({"input_tokens": 5}, "input_tokens: belongs to synthetic load"),
 ]
 
