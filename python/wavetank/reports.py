@@ -17,22 +17,26 @@ if TYPE_CHECKING:
     import pandas
 
 
-class Report(Pictured, dict[str, Any]):
-    """A report as the command writes it, with what notebooks want of it."""
+class Document(dict[str, Any]):
+    """A dictionary that can be written down."""
 
     def to_dict(self) -> dict[str, Any]:
         """Without the manners."""
         return dict(self)
 
     def to_json(self) -> str:
-        """As the command writes it, byte for byte."""
+        """As JSON with sorted keys; of a report, what the command writes, byte for byte."""
         return _wavetank.to_json(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what `wavetank compare` and `wavetank report` read."""
+        """Write that to a file."""
         name, content = _check.path("path", path), self.to_json()
         with open(name, "w", encoding="utf-8") as file:
             file.write(content)
+
+
+class Report(Pictured, Document):
+    """A report as `wavetank compare` and `wavetank report` read it, with what notebooks want of it."""
 
     def _runs(self) -> Runs:
         return [("run", self)]
