@@ -91,7 +91,18 @@ class ReplayReport(Report):
     @property
     def summary(self) -> dict[str, Any]:
         """The numbers alone."""
-        return {name: value for name, value in self.items() if isinstance(value, (int, float))}
+        return {name: value for name, value in self.items() if type(value) in (int, float)}
+
+    @property
+    def coverage(self) -> dict[str, Any]:
+        """What was captured besides the report."""
+        captured = self.per_request is not None
+        return {"capture_per_request": captured, "per_request_records": len(self.per_request or ())}
+
+    @property
+    def planner(self) -> dict[str, Any] | None:
+        """What a planner did: nothing, there is none in this release."""
+        return None
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each latency, a column for each statistic."""
