@@ -64,7 +64,8 @@ def test_flags_that_are_no_arguments_are_said(verb: str, repository: Path, comma
     """Broken by: a flag of the command that is refused here, and nobody says what to do instead."""
     text = (repository / "docs" / "python.md").read_text(encoding="utf-8")
     shown = subprocess.run([command, verb, "--help"], capture_output=True, text=True, check=True).stdout
-    flags = {flag.replace("-", "_") for flag in re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", shown, re.MULTILINE)}
+    found = re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", shown, re.MULTILINE)
+    flags = {flag.replace("-", "_") for flag in found}
     refused = {flag for flag in flags - {"help", "version", "seeds"} if not is_argument(verb, flag)}
     assert {"plan", "html"} <= refused
     table = text.split("| flag of the command | here |")[1].split("\n\n")[0]

@@ -161,7 +161,8 @@ def test_numbers_of_numpy_are_numbers(examples, need):
     for name in ("seeds", "max_sim_time_ms"):
         with pytest.raises(wavetank.UsageError, match=f"{name}: must be a"):
             wavetank.run_trace_replay(trace, **{name: numpy.array([1, 2])})
-    report = wavetank.run_trace_replay(trace, max_sim_time_ms=numpy.float32(1e9), capture_per_request=numpy.True_)
+    given = {"max_sim_time_ms": numpy.float32(1e9), "capture_per_request": numpy.True_}
+    report = wavetank.run_trace_replay(trace, **given)
     assert report["plan"]["simulation"]["max_sim_time"] is not None and report.per_request is not None
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from wavetank.errors import UsageError
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
 def path(name: str, value: Any) -> str:

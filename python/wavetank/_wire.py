@@ -65,7 +65,7 @@ class Wire:
         self._lock = threading.Lock()
 
     def ask(self, method: str, path: str, pieces: Sequence[Buffer] = ()) -> Answer:
-        """Ask once; what the server refuses, and what the network does, are errors. Redirects are refusals."""
+        """Ask once; what the server refuses, a redirect too, and what the network does, are errors."""
         try:
             answer = self._ask(method, path, pieces)
         except TimeoutError as error:

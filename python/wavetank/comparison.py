@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wavetank import _check, _markup, _wavetank
+from wavetank._check import PathLike
 from wavetank._frames import frame_with
 from wavetank._markup import number
 from wavetank.errors import UsageError
@@ -42,7 +42,8 @@ class Comparison(Document):
             _markup.listing(map(_label, self["sides"])),
         ]
         if self["plan"]:
-            parts += [_markup.paragraph("What differs in the plans:"), _markup.listing(map(_difference, self["plan"]))]
+            differences = _markup.listing(map(_difference, self["plan"]))
+            parts += [_markup.paragraph("What differs in the plans:"), differences]
         return "".join(parts)
 
 
@@ -66,8 +67,8 @@ def _difference(one: Mapping[str, Any]) -> str:
 
 
 def compare(
-    before: str | os.PathLike[str] | Mapping[str, Any],
-    after: str | os.PathLike[str] | Mapping[str, Any],
+    before: PathLike | Mapping[str, Any],
+    after: PathLike | Mapping[str, Any],
     *,
     fail_if: str | Iterable[str] = (),
     within: str | Iterable[str] = (),

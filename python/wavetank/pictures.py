@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from wavetank import _check, _markup, _wavetank
+from wavetank._check import PathLike
 from wavetank.errors import UsageError
 
 Runs = list[tuple[str, dict[str, Any]]]
@@ -26,7 +27,7 @@ class Plot:
         """The same in pixels, drawn when it is asked for."""
         return _wavetank.plot_png(self.name, self._runs)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write it as .svg or .png."""
         name = _check.path("path", path)
         ending = os.path.splitext(name)[1].lower()
@@ -55,7 +56,7 @@ class Pictured:
         """A page of its own that opens without a network."""
         return _wavetank.page(self.title if title is None else _check.text("title", title), self._runs())
 
-    def save_html(self, path: str | os.PathLike[str], title: str | None = None) -> None:
+    def save_html(self, path: PathLike, title: str | None = None) -> None:
         """Write that page."""
         name, content = _check.path("path", path), self.to_html(title)
         with open(name, "w", encoding="utf-8") as file:

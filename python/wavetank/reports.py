@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from wavetank import _check, _markup, _wavetank
+from wavetank._check import PathLike
 from wavetank._frames import frame_with
 from wavetank._markup import number, percent
 from wavetank.pictures import Pictured, Runs
@@ -28,7 +28,7 @@ class Document(dict[str, Any]):
         """As JSON with sorted keys; of a report, what the command writes, byte for byte."""
         return _wavetank.to_json(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write that to a file."""
         name, content = _check.path("path", path), self.to_json()
         with open(name, "w", encoding="utf-8") as file:
@@ -186,12 +186,17 @@ class BenchReport(Report):
             yield ["requests", name, "total", served, None, None, *_spread(self["summary"][key], served)]
 
     def _tiers(self) -> Iterator[list[Any]]:
+        for role, operation, lane, rate in self._lanes():
+            count = lane["operations"]
+            for part in PARTS:
+                spread = _spread(lane[f"{part}_ms"], count)
+                yield [role, operation, part, count, lane["bytes"], rate, *spread]
+
+    def _lanes(self) -> Iterator[tuple[str, str, dict[str, Any], float | None]]:
+        """Reads and writes of each tier, and how fast they were."""
         for tier in self["summary"]["tiers"]:
             for operation in ("read", "write"):
-                lane, rate = tier[f"{operation}s"], tier[f"{operation}_bandwidth_gbps"]
-                moved = [lane["operations"], lane["bytes"], rate]
-                for part in PARTS:
-                    yield [tier["role"], operation, part, *moved, *_spread(lane[f"{part}_ms"], moved[0])]
+                yield tier["role"], operation, tier[f"{operation}s"], tier[f"{operation}_bandwidth_gbps"]
 
     def __repr__(self) -> str:
         return f"<wavetank.BenchReport: {self['requests_completed']} requests>"
@@ -210,7 +215,7 @@ class BenchReport(Report):
         rows = ([_words(row[1]), *map(number, row[-len(SPREAD) :])] for row in self._requests())
         yield _markup.table(["Latency (ms)", *SPREAD], rows)
         spread = ["mean ms", "p50", "p95", "p99", "device p95", "wait p95"]
-        yield _markup.table(["Tier", "operations", "GiB", "GiB/s", *spread], self._lanes())
+        yield _markup.table(["Tier", "operations", "GiB", "GiB/s", *spread], self._moved())
         yield _markup.paragraph(f"Cache: hit rate {percent(summary['cache_stats']['cache_hit_rate'])}")
         yield _markup.paragraph(f"Bottleneck: {summary['bottleneck']['sentence']}")
 
@@ -221,15 +226,14 @@ class BenchReport(Report):
         for name, metric in metrics.items():
             yield [_words(name), number(metric["value"]), metric["unit"]]
 
-    def _lanes(self) -> Iterator[list[str]]:
-        for tier in self["summary"]["tiers"]:
-            for operation in ("read", "write"):
-                lane, rate = tier[f"{operation}s"], tier[f"{operation}_bandwidth_gbps"]
-                count, p95 = lane["operations"], SPREAD.index("p95")
-                parts = (lane["total_ms"], lane["device_ms"], lane["wait_ms"])
-                total, device, wait = (_spread(part, count) for part in parts)
-                numbers = [count, lane["bytes"] / GIB, rate, *total[: p95 + 2], device[p95], wait[p95]]
-                yield [f"{tier['role']} {operation}", *map(number, numbers)]
+    def _moved(self) -> Iterator[list[str]]:
+        p95 = SPREAD.index("p95")
+        for role, operation, lane, rate in self._lanes():
+            count = lane["operations"]
+            parts = (lane["total_ms"], lane["device_ms"], lane["wait_ms"])
+            total, device, wait = (_spread(part, count) for part in parts)
+            numbers = [count, lane["bytes"] / GIB, rate, *total[: p95 + 2], device[p95], wait[p95]]
+            yield [f"{role} {operation}", *map(number, numbers)]
 
 
 def _spread(latency: Mapping[str, float], samples: int) -> list[float | None]:

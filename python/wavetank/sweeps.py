@@ -8,9 +8,10 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from wavetank import _check, _wavetank
+from wavetank._check import PathLike
 from wavetank._notices import notify
 from wavetank.errors import UsageError
-from wavetank.replay import PathLike, Progress
+from wavetank.replay import Progress
 from wavetank.reports import SweepReport
 
 if TYPE_CHECKING:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wavetank import _check, _wavetank
+from wavetank._check import PathLike
 from wavetank.tables import Table
-
-if TYPE_CHECKING:
-    from wavetank.replay import PathLike
 
 
 class Trace(Table):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Number
 from typing import Any, Literal, TypeAlias
 
 from wavetank import _check, _wavetank
+from wavetank._check import PathLike
 from wavetank._notices import notify
 from wavetank.errors import UsageError
 from wavetank.reports import ReplayReport
 
-PathLike: TypeAlias = "str | os.PathLike[str]"
 JsonArgs: TypeAlias = "Mapping[str, Any] | str"
 Progress: TypeAlias = Callable[[int, "int | None"], object]
 
