@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +196,153 @@ def test_silence_ends_in_time() -> None:
             client.status()
 
 
+Canned = Callable[[bytes], Client]
+
+
+def say(listener: socket.socket, answer: bytes) -> None:
+    """Give everybody the same answer, and wait until they hang up."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            connection.settimeout(60.0)
+            connection.recv(1 << 16)
+            connection.sendall(answer)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 16):
+                pass
+
+
+@pytest.fixture
+def canned() -> Iterator[Canned]:
+    """`canned(answer)` gives a client of a server that has nothing else to say."""
+    with ExitStack() as ends:
+
+        def start(answer: bytes) -> Client:
+            listener = ends.enter_context(socket.create_server(("127.0.0.1", 0)))
+            thread = threading.Thread(target=say, args=(listener, answer))
+            thread.start()
+            ends.callback(thread.join)
+            ends.callback(listener.shutdown, socket.SHUT_RDWR)
+            url = "http://127.0.0.1:{}".format(listener.getsockname()[1])
+            return ends.enter_context(Client(url, timeout=60.0))
+
+        yield start
+
+
+def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    """An answer as it is sent."""
+    lines = [f"HTTP/1.1 {status}", *headers, "Connection: close", f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+CALLS: list[Callable[[Client], object]] = [
+    lambda client: client.lookup("r", "m", token_ids=[1]),
+    lambda client: client.store("r", [b"x"]),
+    lambda client: client.end("r"),
+    lambda client: client.status(),
+]
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>welcome</html>", b"", b"[]", b"5", b"null", b"\xff", b"[" * 100_000], ids=range(7)
+)
+def test_another_server_is_known_by_its_answers(canned: Canned, body: bytes) -> None:
+    """Broken by: an exception of the JSON reader, or one about a key, that names no server."""
+    client = canned(http(body))
+    for call in CALLS:
+        with pytest.raises(IoError, match="is not an answer of wavetank serve") as caught:
+            call(client)
+        assert caught.value.place == client._wire.url
+
+
+def test_an_answer_has_all_its_keys(canned: Canned) -> None:
+    """Broken by: a lookup whose keys are found missing by whoever reads them."""
+    client = canned(http(b'{"request_id": "r"}'))
+    for call in CALLS[:3]:
+        with pytest.raises(IoError, match="is not an answer of wavetank serve"):
+            call(client)
+    assert client.status() == {"request_id": "r"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        http(b"<html>hello</html>", "200 OK", "wavetank-missing: 0"),
+        http(b"", "200 OK", "wavetank-missing: many"),
+        http(b"", "200 OK", "wavetank-missing: -1"),
+        http(b""),
+    ],
+    ids=["page", "word", "negative", "none"],
+)
+def test_objects_come_from_the_right_server(canned: Canned, answer: bytes) -> None:
+    """Broken by: bytes of a page taken for objects, a count that is no number."""
+    with pytest.raises(IoError, match="is not an answer of wavetank serve"):
+        canned(answer).retrieve("r")
+
+
+@pytest.mark.parametrize("status", [302, 304, 307, 503])
+def test_redirects_are_not_followed(canned: Canned, server: Any, status: int) -> None:
+    """Broken by: what is no success taken for one, objects or a password sent to another server."""
+    elsewhere = f"Location: {server.url}/status"
+    client = canned(http(b"", f"{status} Elsewhere", elsewhere))
+    for call in [*CALLS, lambda client: client.retrieve("r")]:
+        with pytest.raises(IoError, match=f"the server answers with status {status}") as caught:
+            call(client)
+        assert caught.value.status == status
+        assert (elsewhere[10:] in (caught.value.hint or "")) == (status < 400)
+    assert client.health() is False and client.ready() is False
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 418])
+def test_a_server_that_refuses_is_not_well(canned: Canned, status: int) -> None:
+    """Broken by: a question about health that is answered with an exception."""
+    client = canned(http(b'{"error": "no", "hint": 5}', f"{status} No"))
+    assert client.health() is False and client.ready() is False
+    with pytest.raises(UsageError, match="no\nhint: 5"):
+        client.status()
+
+
+def test_an_announced_length_is_not_believed(canned: Canned) -> None:
+    """Broken by: room made for all that a server says it will send."""
+    client = canned(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000000\r\n\r\nshort")
+    for call in [*CALLS, lambda client: client.retrieve("r")]:
+        with pytest.raises(IoError, match="the answer ends after 5 of 1000000000000000 bytes"):
+            call(client)
+
+
+def test_large_answers_come_whole(client: Client) -> None:
+    """Broken by: an answer of several pieces with bytes lost or doubled between them."""
+    value = os.urandom(1 << 20) * 17 + b"end"
+    client.store("large", [value, b"next"], model="large", chunk_hashes=["01", "02"])
+    client.lookup("large", "large", chunk_hashes=["01", "02"])
+    came = client.retrieve("large")
+    client.end("large")
+    assert came[0] == value and came[1] == b"next"
+
+
+def test_numbers_may_be_numpys(client: Client, need: Any) -> None:
+    """Broken by: numbers that the JSON writer does not know."""
+    numpy = need("numpy")
+    tokens = [numpy.int64(token) for token in range(8)]
+    asked = client.lookup("n", "org/n", token_ids=tokens, kv_ranks=numpy.array([0]), groups=(numpy.int8(0),))
+    assert asked["chunk_hashes"] == client.lookup("n", "org/n", token_ids=numpy.arange(8))["chunk_hashes"]
+    client.store("n", {numpy.int64(1): numpy.arange(6).reshape(2, 3)}, engine_id=numpy.uint32(3))
+    client.lookup("n", "org/n", token_ids=tokens, mode="blend")
+    words = {"start": numpy.int64(1), "stop": numpy.int64(2), "engine_id": numpy.int64(3)}
+    assert numpy.frombuffer(client.retrieve("n", **words)[1], dtype=int).tolist() == list(range(6))
+    client.end("n")
+
+
+@pytest.mark.parametrize("tokens", [5.5, object(), {1: 2}, [object()], b"12"])
+def test_what_is_no_list_of_tokens(client: Client, tokens: Any) -> None:
+    """Broken by: an exception of the JSON writer."""
+    with pytest.raises(UsageError, match="token_ids"):
+        client.lookup("x", "m", token_ids=tokens)
+
+
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:7380", "redis://127.0.0.1", "http://", "http://h:x", "http://a:b@h", "http://h/?a=b"]
 )
@@ -201,3 +350,41 @@ def test_addresses_are_checked(url: str) -> None:
     """Broken by: an address that is found wrong when the first request needs it."""
     with pytest.raises(UsageError):
         Client(url)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"url": 5}, "url: must be a text, not 5"),
+        ({"url": "http://h/a b"}, "is no address"),
+        ({"url": "http://h\udcff"}, "url: is a text that is not Unicode"),
+        ({"url": "http://" + "h" * 70}, "is no address"),
+        ({"timeout": -1}, "timeout: must be seconds, more than 0"),
+        ({"timeout": 0}, "timeout: must be seconds, more than 0"),
+        ({"timeout": float("nan")}, "timeout: must be seconds, more than 0"),
+        ({"timeout": float("inf")}, "timeout: must be seconds, more than 0"),
+        ({"timeout": "soon"}, "timeout: must be a number, not 'soon'"),
+        ({"password": 5}, "password: must be a text, not 5"),
+        ({"password": "a\nb"}, "password: has characters that no header has"),
+    ],
+)
+def test_arguments_are_checked(arguments: dict[str, Any], message: str) -> None:
+    """Broken by: an argument that is found wrong when the first request needs it, or by a raw exception."""
+    with pytest.raises(UsageError, match=message):
+        Client(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: c.store("r", {"a": b"x"}), "'a': is no index of an object"),
+        (lambda c: c.store("r", 5), "objects: must be a list or a dict"),
+        (lambda c: c.store("r", b"bytes"), "objects: must be a list or a dict"),
+        (lambda c: c.store(5, [b"x"]), "request_id: must be a text, not 5"),
+        (lambda c: c.status(history="x y"), "history: must be a whole number"),
+    ],
+)
+def test_calls_are_checked(call: Callable[[Client], object], message: str) -> None:
+    """Broken by: an exception of Python's own, which names no argument."""
+    with pytest.raises(UsageError, match=message):
+        call(Client("http://127.0.0.1:9"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,31 @@ def test_notebooks_show_it(reports):
     assert "&lt;rr&gt;" in shown and "<rr>" not in shown and "mean_ttft_ms &gt; 0" in shown
     assert compared.to_pandas().loc["mean_ttft_ms", "before"] == reports[0]["mean_ttft_ms"]
     assert json.loads(json.dumps(compared)) == compared
+
+
+def test_notebooks_show_what_the_table_shows(reports):
+    """Broken by: numbers that lose digits, remarks about the sides or differing plans that nobody sees."""
+    compared = wavetank.compare(*reports)
+    shown = compared._repr_html_()
+    tokens = f"{reports[0]['total_input_tokens']:,}.00"
+    assert tokens == "1,634,410.00" and f"{tokens}</td>" in shown and "e+06" not in shown
+    for line in str(compared).split("metrics in both:\n")[1].splitlines():
+        assert escape(line.strip()) in shown
+    assert "simulation.router_mode: &quot;round_robin&quot; → &quot;kv_router&quot;" in shown
+    beside = wavetank.compare(SAMPLES / "vllm_serve.json", reports[0])
+    beside["sides"][0].update(runs=3, remarks=["<odd>", "old"])
+    shown = beside._repr_html_()
+    assert "vllm_serve is vllm-serve, 3 runs, and &lt;odd&gt;, old; 1 more in it alone" in shown
+    assert "What differs in the plans" not in shown
+
+
+def test_a_comparison_is_written_down(reports, tmp_path):
+    """Broken by: a comparison that cannot be kept, or one whose numbers change on the way."""
+    compared = wavetank.compare(*reports)
+    compared.save(tmp_path / "compared.json")
+    assert (tmp_path / "compared.json").read_text() == compared.to_json()
+    assert json.loads(compared.to_json()) == compared == compared.to_dict()
+    assert type(compared.to_dict()) is dict
 
 
 @pytest.mark.parametrize(

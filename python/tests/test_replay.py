@@ -149,6 +149,22 @@ def test_requests_are_lines_tables_and_dicts(examples, command, tmp_path):
     assert set(table.column_names) == set(rows[0])
 
 
+def test_a_default_is_one_in_any_type(examples, need):
+    """Broken by: a default that counts as a flag that was typed because it is another kind of number."""
+    numpy, trace = need("numpy"), examples / "single_turn.jsonl"
+    plain = wavetank.run_trace_replay(trace)["plan"]
+    for zero in (0, numpy.float64(0.0), numpy.int64(0)):
+        ours = {"trace_shared_prefix_ratio": zero, "trace_num_prefix_groups": zero}
+        assert wavetank.run_trace_replay(trace, **ours)["plan"] == plain
+    with pytest.raises(wavetank.UsageError, match="trace_shared_prefix_ratio: belongs to"):
+        wavetank.run_trace_replay(trace, trace_shared_prefix_ratio=numpy.float64(0.5))
+    with pytest.raises(wavetank.UsageError, match="num_workers.*not true"):
+        wavetank.run_trace_replay(trace, num_workers=True)
+    synthetic = wavetank.run_synthetic_trace_replay(100, 4, 5)["plan"]
+    same = {"arrival_seed": numpy.int64(42), "turns_per_session": 1.0, "inter_turn_delay_ms": 0}
+    assert wavetank.run_synthetic_trace_replay(100, 4, 5, **same)["plan"] == synthetic
+
+
 def test_nothing_is_captured_unless_asked(examples):
     assert wavetank.run_trace_replay(examples / "single_turn.jsonl").per_request is None
 

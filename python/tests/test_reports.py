@@ -326,6 +326,27 @@ except ImportError as error:
     assert done.stdout.strip() == f"data frames need {missing}: pip install wavetank[pandas] {missing}"
 
 
+def test_a_replay_has_the_parts_of_the_references(replayed: ReplayReport) -> None:
+    """Broken by: a part that code written for the reference asks for, a truth among the numbers."""
+    assert replayed.coverage == {"capture_per_request": True, "per_request_records": 500}
+    plain = ReplayReport(replayed)
+    assert plain.coverage == {"capture_per_request": False, "per_request_records": 0}
+    assert plain.planner is None
+    assert replayed["partial"] is False and "partial" not in replayed.summary
+    assert replayed.summary["completed_requests"] == 500 and replayed.summary["mean_ttft_ms"] > 0
+
+
+def test_latencies_of_nothing_are_numbers(need: Any) -> None:
+    """Broken by: columns of objects, which cannot be computed with, where no request ended."""
+    need("pandas")
+    with pytest.warns(wavetank.WavetankWarning, match="rejected"):
+        none = wavetank.run_synthetic_trace_replay(
+            1000, 10, 3, extra_engine_args={"num_gpu_blocks": 10, "block_size": 16}
+        )
+    frame = none.to_pandas()
+    assert {kind.kind for kind in frame.dtypes} == {"f"} and frame.isna().all(axis=None)
+
+
 def test_reports_travel(replayed: ReplayReport) -> None:
     """Broken by: a report that cannot go to another process, where sweeps make them."""
     sent = pickle.loads(pickle.dumps(ReplayReport(replayed)))

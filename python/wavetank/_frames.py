@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def frame_of(stream: object) -> pandas.DataFrame:
 
 
 def frame_with(columns: list[str], rows: list[list[Any]], *, index: list[str]) -> pandas.DataFrame:
-    """Rows as a data frame; the first of their cells are its index."""
-    frame: pandas.DataFrame = needed("pandas").DataFrame(rows, columns=index + columns).set_index(index)
+    """Rows as a data frame; the first of their cells are its index, and what is missing is NaN."""
+    # A column of `None` alone would be one of objects.
+    cells = [[math.nan if cell is None else cell for cell in row] for row in rows]
+    frame: pandas.DataFrame = needed("pandas").DataFrame(cells, columns=index + columns).set_index(index)
     return frame

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http.client import (
     HTTPConnection,
@@ -28,6 +29,12 @@ _GONE = (RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAb
 # What the caller can mend; the rest is the server's.
 _WRONG_CALLS = range(400, 500)
 _TOO_SLOW = 408
+_DONE = range(200, 300)
+_ELSEWHERE = range(300, 400)
+# How much room is made at first for an answer; it grows with what comes, whatever the server announces.
+_PIECE = 1 << 24
+# What can stand in the first line of a request.
+_PATH = re.compile(r"[!-~]*")
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,11 @@ class Answer:
     body: bytearray
 
     def json(self) -> Any:
-        """As JSON."""
-        return json.loads(self.body)
+        """As JSON; a ValueError where it is none."""
+        try:
+            return json.loads(self.body)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
 
 
 class Wire:
@@ -55,16 +65,31 @@ class Wire:
         self._lock = threading.Lock()
 
     def ask(self, method: str, path: str, pieces: Sequence[Buffer] = ()) -> Answer:
-        """Ask once; what the server refuses, and what the network does, are errors."""
+        """Ask once; what the server refuses, a redirect too, and what the network does, are errors."""
         try:
             answer = self._ask(method, path, pieces)
         except TimeoutError as error:
             raise IoError("the server does not answer in time", self.url, "give a longer timeout") from error
         except (OSError, HTTPException) as error:
             raise IoError(f"cannot ask the server: {error or type(error).__name__}", self.url) from error
-        if answer.status >= 400:
+        if answer.status not in _DONE:
             raise _refusal(answer, self.url)
         return answer
+
+    def told(self, keys: Iterable[str], method: str, path: str, pieces: Sequence[Buffer] = ()) -> Any:
+        """Ask for a JSON object that has these keys."""
+        answer = self.ask(method, path, pieces)
+        try:
+            told = answer.json()
+        except ValueError:
+            told = None
+        if not isinstance(told, dict) or not told.keys() >= set(keys):
+            raise self.stranger()
+        return told
+
+    def stranger(self) -> IoError:
+        """What is wrong with an answer that the server never gives."""
+        return IoError("is not an answer of wavetank serve", self.url, "is another server at this address?")
 
     def close(self) -> None:
         """Close what is open and not in use."""
@@ -126,9 +151,11 @@ def _split(url: str) -> tuple[type[HTTPConnection], str, int | None, str]:
     try:
         parts = urlsplit(url)
         kind, port = _KINDS[parts.scheme], parts.port
+        # What connecting would find wrong.
+        (parts.hostname or "").encode("idna")
     except (KeyError, ValueError):
         kind = None
-    if kind is None or not parts.hostname or parts.query or parts.fragment:
+    if kind is None or not parts.hostname or parts.query or parts.fragment or not _PATH.fullmatch(parts.path):
         raise UsageError("is no address of a server", url, "http://HOST:PORT")
     if parts.username is not None:
         raise UsageError("has a user in it", "url", "give the password as password=")
@@ -136,14 +163,17 @@ def _split(url: str) -> tuple[type[HTTPConnection], str, int | None, str]:
 
 
 def _body(response: HTTPResponse) -> bytearray:
-    if response.length is None:
+    length = response.length
+    if length is None:
         return bytearray(response.read())
-    body = bytearray(response.length)
-    view, at = memoryview(body), 0
-    while at < len(body):
-        count = response.readinto(view[at:])
+    body, at = bytearray(min(length, _PIECE)), 0
+    while at < length:
+        if at == len(body):
+            body.extend(bytes(min(at, length - at)))
+        with memoryview(body) as view, view[at:] as room:
+            count = response.readinto(room)
         if count == 0:
-            raise RemoteDisconnected(f"the answer ends after {at} of {len(body)} bytes")
+            raise RemoteDisconnected(f"the answer ends after {at} of {length} bytes")
         at += count
     response.close()
     return body
@@ -156,6 +186,8 @@ def _refusal(answer: Answer, url: str) -> Error:
         message, hint = str(told["error"]), told.get("hint")
     except (ValueError, TypeError, KeyError):
         message, hint = f"the server answers with status {answer.status}", None
-    error = (UsageError if is_wrong else IoError)(message, url, hint)
+    if answer.status in _ELSEWHERE and "location" in answer.headers:
+        hint = f"it points to {answer.headers['location']}, which is not followed"
+    error = (UsageError if is_wrong else IoError)(message, url, None if hint is None else str(hint))
     error.status = answer.status
     return error

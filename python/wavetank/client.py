@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import operator
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from urllib.parse import quote
 
+from wavetank import _check
 from wavetank._wire import Answer, Wire
-from wavetank.errors import IoError, UsageError
+from wavetank.errors import Error, UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -20,6 +22,8 @@ _PREAMBLE = 2**32 - 1
 # What objects a request is about.
 _ASKED = ("model", "token_ids", "chunk_hashes", "cache_salt", "kv_ranks", "groups")
 _FRAME = struct.Struct("<IQ")
+# The longest wait in seconds: what systems count in milliseconds, in 31 bits.
+_LONGEST = 2_000_000
 
 
 class Lookup(TypedDict):
@@ -78,7 +82,9 @@ class Client:
     def __init__(
         self, url: str = "http://127.0.0.1:7380", *, password: str | None = None, timeout: float | None = 30.0
     ) -> None:
-        self._wire = Wire(url, password, timeout)
+        if password is not None and not _check.text("password", password).isprintable():
+            raise UsageError("has characters that no header has", "password")
+        self._wire = Wire(_check.text("url", url), password, _seconds(timeout))
 
     def lookup(
         self,
@@ -97,8 +103,8 @@ class Client:
         `prefix` finds the longest prefix of which every rank and group has all objects, `blend` every chunk
         that is there. What is behind memory is on its way when this returns.
         """
-        asked = _named(locals(), *_ASKED)
-        found: Lookup = self._post("/v1/lookup", {"request_id": request_id, "mode": mode, **asked}).json()
+        asked = _json({"request_id": request_id, "mode": mode, **_named(locals(), *_ASKED)})
+        found: Lookup = self._wire.told(Lookup.__required_keys__, "POST", "/v1/lookup", [asked])
         return found
 
     def retrieve(
@@ -119,8 +125,11 @@ class Client:
         wanted = _named(locals(), "chunk_hashes", "device", "engine_id")
         if chunk_hashes is None:
             wanted |= {"from": start} | ({} if stop is None else {"to": stop})
-        answer = self._post("/v1/retrieve", {"request_id": request_id, **wanted})
-        return Retrieved(_frames(answer), int(answer.headers.get("wavetank-missing", 0)))
+        answer = self._wire.ask("POST", "/v1/retrieve", [_json({"request_id": request_id, **wanted})])
+        try:
+            return Retrieved(_frames(answer), _missing(answer))
+        except ValueError as error:
+            raise self._wire.stranger() from error
 
     def store(
         self,
@@ -144,23 +153,26 @@ class Client:
         named = _named(locals(), *_ASKED, "device", "engine_id")
         pieces: list[Buffer] = []
         if named:
-            words = json.dumps({"request_id": request_id, **named}).encode()
+            words = _json({"request_id": request_id, **named})
             pieces = [_FRAME.pack(_PREAMBLE, len(words)), words]
-        for index, value in objects.items() if isinstance(objects, Mapping) else enumerate(objects):
+        for key, value in _numbered(objects):
+            index = _index(key)
             flat = _flat(index, value)
             pieces += [_FRAME.pack(index, flat.nbytes), flat]
-        path = f"/v1/store?request_id={quote(request_id, safe='')}"
-        stored: Stored = self._wire.ask("PUT", path, pieces).json()
+        path = f"/v1/store?request_id={quote(_check.text('request_id', request_id), safe='')}"
+        stored: Stored = self._wire.told(Stored.__required_keys__, "PUT", path, pieces)
         return stored
 
     def end(self, request_id: str) -> bool:
         """End a request, so that nothing is held for it any more; whether it had begun."""
-        return bool(self._post("/v1/end", {"request_id": request_id}).json()["ended"])
+        words = _json({"request_id": request_id})
+        return bool(self._wire.told(["ended"], "POST", "/v1/end", [words])["ended"])
 
     def status(self, history: int | None = None) -> dict[str, Any]:
         """What the server does and holds; with the last `history` samples, one a second."""
-        path = "/status" if history is None else f"/status?history={history}"
-        told: dict[str, Any] = self._wire.ask("GET", path).json()
+        samples = None if history is None else _check.whole("history", history, 0, 2**32 - 1)
+        path = "/status" if samples is None else f"/status?history={samples}"
+        told: dict[str, Any] = self._wire.told((), "GET", path)
         return told
 
     def health(self) -> bool:
@@ -186,36 +198,85 @@ class Client:
     def __repr__(self) -> str:
         return f"<wavetank.Client: {self._wire.url}>"
 
-    def _post(self, path: str, words: Mapping[str, Any]) -> Answer:
-        return self._wire.ask("POST", path, [json.dumps(words).encode()])
-
     def _is_well(self, path: str) -> bool:
         try:
             self._wire.ask("GET", path)
-        except IoError:
+        except Error:
             return False
         return True
 
 
 def _named(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """Arguments that say something, as JSON has them."""
-    said = {name: given[name] for name in names if given[name] is not None}
-    return {name: value if isinstance(value, (str, int)) else _listed(value) for name, value in said.items()}
+    return {name: _plain(name, given[name]) for name in names if given[name] is not None}
 
 
-def _listed(values: Any) -> list[Any]:
-    """A list of Python's own numbers, also of an array's."""
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+def _plain(name: str, value: Any) -> Any:
+    """A text, a number or a list of them, whatever kind of number or list it was."""
+    if isinstance(value, (str, int)):
+        return value
+    if hasattr(value, "tolist") or hasattr(value, "__index__"):
+        return _own(value)
+    if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
+        raise UsageError(f"must be a text, a number or a list, not {value!r}", name)
+    return list(value)
+
+
+def _own(value: Any) -> Any:
+    """A number or an array of another library as Python's own."""
+    return value.tolist() if hasattr(value, "tolist") else operator.index(value)
+
+
+def _json(words: Mapping[str, Any]) -> bytes:
+    """The body of a request."""
+    try:
+        return json.dumps(words, default=_own).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"cannot be sent as JSON: {error}", ", ".join(words)) from error
+
+
+def _seconds(timeout: Any) -> float | None:
+    """How long to wait, which may be for ever."""
+    seconds = None if timeout is None else _check.number("timeout", timeout)
+    if seconds is not None and not 0.0 < seconds <= _LONGEST:
+        message = f"must be seconds, more than 0 and at most {_LONGEST:,}, not {timeout!r}"
+        raise UsageError(message, "timeout", "None waits without end")
+    return seconds
+
+
+def _numbered(objects: Any) -> Iterable[tuple[Any, Any]]:
+    """Objects with their keys, or from 0 on."""
+    if isinstance(objects, Mapping):
+        return objects.items()
+    if isinstance(objects, (str, bytes, bytearray, memoryview)) or not isinstance(objects, Iterable):
+        raise UsageError("must be a list or a dict of objects", "objects")
+    return enumerate(objects)
+
+
+def _index(key: Any) -> int:
+    """Which object it is."""
+    try:
+        index = operator.index(key)
+    except TypeError:
+        index = -1
+    if not 0 <= index < _PREAMBLE:
+        raise UsageError("is no index of an object", repr(key), "they count row by row, from 0")
+    return index
 
 
 def _flat(index: int, value: Buffer) -> memoryview:
     """The bytes of an object, where they are."""
-    if not 0 <= index < _PREAMBLE:
-        raise UsageError("is no index of an object", str(index), "they count row by row, from 0")
     try:
         return memoryview(value).cast("B")
-    except TypeError as error:
+    except (TypeError, ValueError, BufferError) as error:
         raise UsageError(f"has no bytes in one piece: {error}", f"object {index}") from error
+
+
+def _missing(answer: Answer) -> int:
+    count = answer.headers.get("wavetank-missing", "")
+    if not count.isdecimal():
+        raise ValueError("how many objects are missing is not said")
+    return int(count)
 
 
 def _frames(answer: Answer) -> Iterable[tuple[int, memoryview]]:
@@ -225,5 +286,5 @@ def _frames(answer: Answer) -> Iterable[tuple[int, memoryview]]:
         index, length = _FRAME.unpack_from(body, at) if start <= len(body) else (0, 0)
         at = start + length
         if at > len(body):
-            raise IoError("the server's answer ends within an object")
+            raise ValueError("the answer ends within an object")
         yield index, body[start:at]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import html
-import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wavetank import _check, _wavetank
+from wavetank import _check, _markup, _wavetank
+from wavetank._check import PathLike
 from wavetank._frames import frame_with
-from wavetank.reports import Report
+from wavetank._markup import number
+from wavetank.errors import UsageError
+from wavetank.reports import Document, Report
 
 if TYPE_CHECKING:
     import pandas
 
 
-class Comparison(dict[str, Any]):
+class Comparison(Document):
     """Two sides, the metrics both have, and what differs in their plans; `failures` are conditions that are not kept."""
 
     def __init__(self, comparison: Mapping[str, Any], table: str, failures: list[str]) -> None:
@@ -33,23 +34,41 @@ class Comparison(dict[str, Any]):
         return self.table
 
     def _repr_html_(self) -> str:
-        before, after = (html.escape(side["name"]) for side in self["sides"])
-        head = f"<tr><th>metric</th><th>{before}</th><th>{after}</th><th>change</th></tr>"
-        rows = "".join(_row(row) for row in self["rows"])
-        failed = "".join(f"<p><b>failed:</b> {html.escape(failure)}</p>" for failure in self.failures)
-        return f"<table>{head}{rows}</table>{failed}"
+        columns = ["Metric", *(side["name"] for side in self["sides"]), "change", "change %", ""]
+        parts = [
+            _markup.table(columns, map(_row, self["rows"])),
+            _markup.listing(f"Failed: {failure}" for failure in self.failures),
+            _markup.paragraph(f"{len(self['rows'])} metrics in both:"),
+            _markup.listing(map(_label, self["sides"])),
+        ]
+        if self["plan"]:
+            differences = _markup.listing(map(_difference, self["plan"]))
+            parts += [_markup.paragraph("What differs in the plans:"), differences]
+        return "".join(parts)
 
 
-def _row(row: Mapping[str, Any]) -> str:
-    change = "" if row["relative"] is None else f"{row['relative']:+.2%}"
-    noise = " (noise)" if row["is_noise"] else ""
-    values = f"<td>{row['before']:,.4g}</td><td>{row['after']:,.4g}</td><td>{change}{noise}</td>"
-    return f"<tr><td>{html.escape(row['metric'])}</td>{values}</tr>"
+def _row(row: Mapping[str, Any]) -> list[str]:
+    sign = "+" if row["change"] > 0 else ""
+    relative = "N/A" if row["relative"] is None else f"{row['relative'] * 100:+.2f} %"
+    values = [number(row["before"]), number(row["after"]), sign + number(row["change"]), relative]
+    return [row["metric"], *values, "noise" if row["is_noise"] else ""]
+
+
+def _label(side: Mapping[str, Any]) -> str:
+    """What a side is, what to know about it, and how much of it could not be compared."""
+    runs = f", {side['runs']} runs" if side["runs"] > 1 else ""
+    remarks = f", and {', '.join(side['remarks'])}" if side["remarks"] else ""
+    alone = f"; {len(side['alone'])} more in it alone" if side["alone"] else ""
+    return f"{side['name']} is {side['format']}{runs}{remarks}{alone}"
+
+
+def _difference(one: Mapping[str, Any]) -> str:
+    return f"{one['path']}: {one['before']} → {one['after']}"
 
 
 def compare(
-    before: str | os.PathLike[str] | Mapping[str, Any],
-    after: str | os.PathLike[str] | Mapping[str, Any],
+    before: PathLike | Mapping[str, Any],
+    after: PathLike | Mapping[str, Any],
     *,
     fail_if: str | Iterable[str] = (),
     within: str | Iterable[str] = (),
@@ -61,10 +80,12 @@ def compare(
     directory of repeats. `fail_if="p99_ttft_ms > +5%"` and `within="5%"` are those of `wavetank compare`; what is not
     kept is in `failures`. Reports in memory are called by `names`.
     """
-    sides = (_side("before", before, names[0]), _side("after", after, names[1]))
-    failures = [fail_if] if isinstance(fail_if, str) else list(fail_if)
-    tolerances = [within] if isinstance(within, str) else list(within)
-    return Comparison(*_wavetank.compare(sides, failures, tolerances))
+    called = [] if isinstance(names, str) else _check.texts("names", names)
+    if len(called) != 2:
+        raise UsageError(f"must be two texts, not {names!r}", "names")
+    sides = (_side("before", before, called[0]), _side("after", after, called[1]))
+    conditions, tolerances = _check.texts("fail_if", fail_if), _check.texts("within", within)
+    return Comparison(*_wavetank.compare(sides, conditions, tolerances))
 
 
 def _side(name: str, given: object, shown: str) -> str | tuple[str, dict[str, Any]]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+
+_OS_ERROR = re.compile(r"\(os error (\d{1,9})\)")
+
 
 class Error(Exception):
     """What is wrong (`message`), where (`place`) and what to do about it (`hint`).
@@ -10,7 +15,8 @@ class Error(Exception):
     """
 
     def __init__(self, message: str, place: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message, place, hint)
+        # Not those of the other class that it is: an OSError takes its arguments for a number and a path.
+        Exception.__init__(self, message, place, hint)
         self.message = message
         self.place = place
         self.hint = hint
@@ -31,7 +37,18 @@ class InputError(Error, ValueError):
 
 
 class IoError(Error, OSError):
-    """The operating system, the network or a server refused."""
+    """The operating system, the network or a server refused.
+
+    `filename` is the place; `errno` is the system's number where it gave one.
+    """
+
+    def __init__(self, message: str, place: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, place, hint)
+        self.filename = place
+        found = _OS_ERROR.search(message)
+        if found:
+            self.errno = int(found[1])
+            self.strerror = os.strerror(self.errno)
 
 
 class UnsupportedError(Error, NotImplementedError):

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from wavetank import _markup, _wavetank
+from wavetank import _check, _markup, _wavetank
+from wavetank._check import PathLike
 from wavetank.errors import UsageError
 
 Runs = list[tuple[str, dict[str, Any]]]
@@ -26,13 +27,14 @@ class Plot:
         """The same in pixels, drawn when it is asked for."""
         return _wavetank.plot_png(self.name, self._runs)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write it as .svg or .png."""
-        ending = os.path.splitext(path)[1].lower()
+        name = _check.path("path", path)
+        ending = os.path.splitext(name)[1].lower()
         if ending not in (".svg", ".png"):
-            raise UsageError("is no name of a plot", os.fspath(path), "end it with .svg or .png")
+            raise UsageError("is no name of a plot", name, "end it with .svg or .png")
         content = self.png if ending == ".png" else self.svg.encode()
-        with open(path, "wb") as file:
+        with open(name, "wb") as file:
             file.write(content)
 
     def _repr_svg_(self) -> str:
@@ -52,12 +54,13 @@ class Pictured:
 
     def to_html(self, title: str | None = None) -> str:
         """A page of its own that opens without a network."""
-        return _wavetank.page(title or self.title, self._runs())
+        return _wavetank.page(self.title if title is None else _check.text("title", title), self._runs())
 
-    def save_html(self, path: str | os.PathLike[str], title: str | None = None) -> None:
+    def save_html(self, path: PathLike, title: str | None = None) -> None:
         """Write that page."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.to_html(title))
+        name, content = _check.path("path", path), self.to_html(title)
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(content)
 
     @property
     def plots(self) -> list[str]:
@@ -71,17 +74,19 @@ class Pictured:
             if not names:
                 raise UsageError("there is nothing to plot in it")
             name = names[0]
-        return Plot(name, self._runs())
+        return Plot(_check.text("name", name), self._runs())
 
 
 class Page(Pictured):
     """Reports side by side."""
 
     def __init__(self, title: str, reports: Mapping[str, Mapping[str, Any]]) -> None:
-        if not reports:
+        self.title = _check.text("title", title)
+        self.reports = dict(_check.mapping("reports", reports))
+        if not self.reports:
             raise UsageError("there must be at least one", "reports", '{"name": report, ...}')
-        self.title = title
-        self.reports = dict(reports)
+        for name, report in self.reports.items():
+            _check.mapping(f"reports[{name!r}]", report)
 
     def _runs(self) -> Runs:
         return [(name, dict(report)) for name, report in self.reports.items()]

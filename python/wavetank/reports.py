@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from wavetank import _markup, _wavetank
+from wavetank import _check, _markup, _wavetank
+from wavetank._check import PathLike
 from wavetank._frames import frame_with
 from wavetank._markup import number, percent
 from wavetank.pictures import Pictured, Runs
@@ -17,21 +17,26 @@ if TYPE_CHECKING:
     import pandas
 
 
-class Report(Pictured, dict[str, Any]):
-    """A report as the command writes it, with what notebooks want of it."""
+class Document(dict[str, Any]):
+    """A dictionary that can be written down."""
 
     def to_dict(self) -> dict[str, Any]:
         """Without the manners."""
         return dict(self)
 
     def to_json(self) -> str:
-        """As the command writes it, byte for byte."""
+        """As JSON with sorted keys; of a report, what the command writes, byte for byte."""
         return _wavetank.to_json(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what `wavetank compare` and `wavetank report` read."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.to_json())
+    def save(self, path: PathLike) -> None:
+        """Write that to a file."""
+        name, content = _check.path("path", path), self.to_json()
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(content)
+
+
+class Report(Pictured, Document):
+    """A report as `wavetank compare` and `wavetank report` read it, with what notebooks want of it."""
 
     def _runs(self) -> Runs:
         return [("run", self)]
@@ -86,7 +91,18 @@ class ReplayReport(Report):
     @property
     def summary(self) -> dict[str, Any]:
         """The numbers alone."""
-        return {name: value for name, value in self.items() if isinstance(value, (int, float))}
+        return {name: value for name, value in self.items() if type(value) in (int, float)}
+
+    @property
+    def coverage(self) -> dict[str, Any]:
+        """What was captured besides the report."""
+        captured = self.per_request is not None
+        return {"capture_per_request": captured, "per_request_records": len(self.per_request or ())}
+
+    @property
+    def planner(self) -> dict[str, Any] | None:
+        """What a planner did: nothing, there is none in this release."""
+        return None
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each latency, a column for each statistic."""
@@ -170,12 +186,17 @@ class BenchReport(Report):
             yield ["requests", name, "total", served, None, None, *_spread(self["summary"][key], served)]
 
     def _tiers(self) -> Iterator[list[Any]]:
+        for role, operation, lane, rate in self._lanes():
+            count = lane["operations"]
+            for part in PARTS:
+                spread = _spread(lane[f"{part}_ms"], count)
+                yield [role, operation, part, count, lane["bytes"], rate, *spread]
+
+    def _lanes(self) -> Iterator[tuple[str, str, dict[str, Any], float | None]]:
+        """Reads and writes of each tier, and how fast they were."""
         for tier in self["summary"]["tiers"]:
             for operation in ("read", "write"):
-                lane, rate = tier[f"{operation}s"], tier[f"{operation}_bandwidth_gbps"]
-                moved = [lane["operations"], lane["bytes"], rate]
-                for part in PARTS:
-                    yield [tier["role"], operation, part, *moved, *_spread(lane[f"{part}_ms"], moved[0])]
+                yield tier["role"], operation, tier[f"{operation}s"], tier[f"{operation}_bandwidth_gbps"]
 
     def __repr__(self) -> str:
         return f"<wavetank.BenchReport: {self['requests_completed']} requests>"
@@ -194,7 +215,7 @@ class BenchReport(Report):
         rows = ([_words(row[1]), *map(number, row[-len(SPREAD) :])] for row in self._requests())
         yield _markup.table(["Latency (ms)", *SPREAD], rows)
         spread = ["mean ms", "p50", "p95", "p99", "device p95", "wait p95"]
-        yield _markup.table(["Tier", "operations", "GiB", "GiB/s", *spread], self._lanes())
+        yield _markup.table(["Tier", "operations", "GiB", "GiB/s", *spread], self._moved())
         yield _markup.paragraph(f"Cache: hit rate {percent(summary['cache_stats']['cache_hit_rate'])}")
         yield _markup.paragraph(f"Bottleneck: {summary['bottleneck']['sentence']}")
 
@@ -205,15 +226,14 @@ class BenchReport(Report):
         for name, metric in metrics.items():
             yield [_words(name), number(metric["value"]), metric["unit"]]
 
-    def _lanes(self) -> Iterator[list[str]]:
-        for tier in self["summary"]["tiers"]:
-            for operation in ("read", "write"):
-                lane, rate = tier[f"{operation}s"], tier[f"{operation}_bandwidth_gbps"]
-                count, p95 = lane["operations"], SPREAD.index("p95")
-                parts = (lane["total_ms"], lane["device_ms"], lane["wait_ms"])
-                total, device, wait = (_spread(part, count) for part in parts)
-                numbers = [count, lane["bytes"] / GIB, rate, *total[: p95 + 2], device[p95], wait[p95]]
-                yield [f"{tier['role']} {operation}", *map(number, numbers)]
+    def _moved(self) -> Iterator[list[str]]:
+        p95 = SPREAD.index("p95")
+        for role, operation, lane, rate in self._lanes():
+            count = lane["operations"]
+            parts = (lane["total_ms"], lane["device_ms"], lane["wait_ms"])
+            total, device, wait = (_spread(part, count) for part in parts)
+            numbers = [count, lane["bytes"] / GIB, rate, *total[: p95 + 2], device[p95], wait[p95]]
+            yield [f"{role} {operation}", *map(number, numbers)]
 
 
 def _spread(latency: Mapping[str, float], samples: int) -> list[float | None]:

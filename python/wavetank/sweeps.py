@@ -8,9 +8,10 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from wavetank import _check, _wavetank
+from wavetank._check import PathLike
 from wavetank._notices import notify
 from wavetank.errors import UsageError
-from wavetank.replay import PathLike, Progress
+from wavetank.replay import Progress
 from wavetank.reports import SweepReport
 
 if TYPE_CHECKING:
@@ -44,17 +45,19 @@ def sweep(
     many points are under way at a time. `progress(done, total)` is called now and then.
     """
     asked = dict(spec) if isinstance(spec, Mapping) else _check.path("spec", spec)
-    runner = _runner(executor, ray_options)
     wanted: _wavetank.WantedSweep = {
         "outputs": [] if output is None else _check.paths("output", output),
-        "threads": None if runner is None else runner.in_flight,
-        "shard": shard,
-        "fresh": fresh,
+        "threads": None if threads is None else _check.whole("threads", threads, 1, 65_535),
+        "shard": None if shard is None else _check.text("shard", shard),
+        "fresh": _check.truth("fresh", fresh),
         "max_points": None if max_points is None else _check.whole("max_points", max_points, 0, 2**63),
     }
-    if threads is not None:
-        wanted["threads"] = _check.whole("threads", threads, 1, 65_535)
-    report, points, table = _wavetank.sweep(asked, wanted, runner, _check.function("progress", progress))
+    _check.function("progress", progress)
+    # After all else: it may start a cluster.
+    runner = _runner(executor, ray_options)
+    if runner is not None and threads is None:
+        wanted["threads"] = runner.in_flight
+    report, points, table = _wavetank.sweep(asked, wanted, runner, progress)
     notify(report["warnings"])
     return SweepReport(report, points, table)
 
@@ -83,9 +86,10 @@ class Runner(Protocol):
 
 def _runner(executor: Where, ray_options: Mapping[str, Any] | None) -> Runner | None:
     if executor == "ray":
+        options = {} if ray_options is None else _check.mapping("ray_options", ray_options)
         from wavetank import _ray
 
-        return _ray.Cluster(dict(ray_options or {}))
+        return _ray.Cluster(dict(options))
     if ray_options is not None:
         raise UsageError('belongs to executor="ray"', "ray_options")
     if executor == "local":

@@ -53,7 +53,10 @@ class Requests(Table, Sequence[dict[str, Any]]):
     def __getitem__(self, at: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
         if isinstance(at, slice):
             return [self._native[place] for place in range(*at.indices(len(self)))]
-        return self._native[at]
+        try:
+            return self._native[at]
+        except OverflowError:
+            raise IndexError(f"there is no request {at}") from None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self._native[place] for place in range(len(self)))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wavetank import _check, _wavetank
+from wavetank._check import PathLike
 from wavetank.tables import Table
-
-if TYPE_CHECKING:
-    from wavetank.replay import PathLike
 
 
 class Trace(Table):
@@ -32,5 +29,9 @@ def read_trace(
 
     Several files are one trace; `"format:path"` says what one is where that cannot be seen.
     """
-    names = _check.paths("files", files)
-    return Trace(_wavetank.Trace(names, format=format, trace_block_size=trace_block_size))
+    names = _check.traces("files", files)
+    form = None if format is None else _check.text("format", format)
+    size = trace_block_size
+    if size is not None:
+        size = _check.whole("trace_block_size", size, 1, 2**32 - 1)
+    return Trace(_wavetank.Trace(names, format=form, trace_block_size=size))

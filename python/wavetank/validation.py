@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 from wavetank import _check, _wavetank
+from wavetank._check import PathLike
 from wavetank._notices import notify
 from wavetank.reports import ValidateReport
 
 
-def validate(run: str | os.PathLike[str], *, tolerance: float | None = None) -> ValidateReport:
+def validate(run: PathLike, *, tolerance: float | None = None) -> ValidateReport:
     """Simulate the measured run in a folder (run.json, workload.jsonl, profile/, measured.csv) and compare.
 
     With a `tolerance` in percent, `report.failure` says which statistic of TTFT, TPOT or E2E is off by more.

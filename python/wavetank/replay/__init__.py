@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Number
 from typing import Any, Literal, TypeAlias
 
 from wavetank import _check, _wavetank
+from wavetank._check import PathLike
 from wavetank._notices import notify
+from wavetank.errors import UsageError
 from wavetank.reports import ReplayReport
 
-PathLike: TypeAlias = "str | os.PathLike[str]"
 JsonArgs: TypeAlias = "Mapping[str, Any] | str"
 Progress: TypeAlias = Callable[[int, "int | None"], object]
 
@@ -58,8 +59,8 @@ def run_trace_replay(
     `progress(done, total)` is called now and then.
     """
     given = _changed(_TRACE_DEFAULTS, locals())
-    files = _check.paths("trace_files", trace_files)
-    return _replay({"trace": files, **given, **flags}, locals())
+    files = _check.traces("trace_files", trace_files)
+    return _replay({"trace": files, **given}, flags, locals())
 
 
 def run_synthetic_trace_replay(
@@ -106,7 +107,7 @@ def run_synthetic_trace_replay(
     """
     given = _changed(_SYNTHETIC_DEFAULTS, locals())
     lengths = {"input_tokens": input_tokens, "output_tokens": output_tokens, "request_count": request_count}
-    return _replay({**lengths, **given, **flags}, locals())
+    return _replay({**lengths, **given}, flags, locals())
 
 
 # What is not a flag of the command: handled here, or without effect by itself.
@@ -133,23 +134,45 @@ def _changed(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
 
 
 def _same(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and isinstance(default, (int, float, str)) and value == default
+    """Whether a value is the default: numbers of any kind by what they are, but no truth is a number."""
+    if isinstance(default, str):
+        return isinstance(value, str) and value == default
+    if isinstance(default, (bool, type(None))) or isinstance(value, bool):
+        return value is default
+    return isinstance(value, Number) and bool(value == default)
 
 
-def _replay(flags: dict[str, Any], given: Mapping[str, Any]) -> ReplayReport:
-    if given["max_sim_time_ms"] is not None:
-        flags["max_sim_time_seconds"] = _check.number("max_sim_time_ms", given["max_sim_time_ms"]) / 1000.0
+# Other names of a flag.
+_ALIASES = {"trace_file": "trace", "trace_files": "trace"}
+
+
+def _add(flags: dict[str, Any], name: str, value: Any) -> None:
+    """One more flag, unless it is there under this name or another of its names."""
+    flag = name.replace("-", "_")
+    flag = _ALIASES.get(flag, flag)
+    if flags.get(flag) is None:
+        flags[flag] = value
+    elif value is not None:
+        raise UsageError("is given twice", name)
+
+
+def _replay(named: dict[str, Any], flags: Mapping[str, Any], given: Mapping[str, Any]) -> ReplayReport:
     if given["planner_config"] is not None:
-        flags["planner_config"] = str(given["planner_config"])
+        named["planner_config"] = str(given["planner_config"])
+    if given["max_sim_time_ms"] is not None:
+        seconds = _check.number("max_sim_time_ms", given["max_sim_time_ms"]) / 1000.0
+        _add(named, "max_sim_time_seconds", seconds)
     if given["aic_perf_config"] is not None:
-        aic = _check.mapping("aic_perf_config", given["aic_perf_config"])
-        flags.update({name if name.startswith("aic_") else f"aic_{name}": aic[name] for name in aic})
+        for name, value in _check.mapping("aic_perf_config", given["aic_perf_config"]).items():
+            _add(named, name if name.startswith("aic_") else f"aic_{name}", value)
+    for name, value in flags.items():
+        _add(named, name, value)
     seeds, jsonl = given["seeds"], given["report_jsonl_path"]
     wanted: _wavetank.Wanted = {
         "seeds": None if seeds is None else _check.whole("seeds", seeds, 1, 10_000),
-        "capture": bool(given["capture_per_request"]),
+        "capture": _check.truth("capture_per_request", given["capture_per_request"]),
         "jsonl": None if jsonl is None else _check.path("report_jsonl_path", jsonl),
     }
-    report, requests = _wavetank.replay(flags, wanted, _check.function("progress", given["progress"]))
+    report, requests = _wavetank.replay(named, wanted, _check.function("progress", given["progress"]))
     notify(report["warnings"])
     return ReplayReport(report, requests)
