@@ -40,6 +40,7 @@ HOSTILE = [
     ({"arrival_speedup_ratio": -1.0}, "arrival_speedup_ratio"),
     ({"extra_engine_args": {"block_siz": 16}}, 'extra_engine_args: .*"block_siz"'),
     ({"extra_engine_args": {"block_size": Odd()}}, "extra_engine_args.block_size: must be a number"),
+    ({"extra-engine-args.block-siz": 16}, 'extra_engine_args.*"block-siz"'),
     ({"extra_engine_args": {16: 16}}, "extra_engine_args: keys must be texts, not 16"),
     ({"extra_engine_args": "{not json"}, "extra_engine_args"),
     ({"extra_engine_args": 3}, "extra_engine_args"),

@@ -31,8 +31,8 @@ _WRONG_CALLS = range(400, 500)
 _TOO_SLOW = 408
 _DONE = range(200, 300)
 _ELSEWHERE = range(300, 400)
-# How much room is made at first for an answer; it grows with what comes, whatever the server announces.
-_PIECE = 1 << 24
+# How much room is made at once for an answer; beyond that it grows with what comes, whatever is announced.
+_AT_ONCE = 1 << 28
 # What can stand in the first line of a request.
 _PATH = re.compile(r"[!-~]*")
 
@@ -166,7 +166,7 @@ def _body(response: HTTPResponse) -> bytearray:
     length = response.length
     if length is None:
         return bytearray(response.read())
-    body, at = bytearray(min(length, _PIECE)), 0
+    body, at = bytearray(min(length, _AT_ONCE)), 0
     while at < length:
         if at == len(body):
             body.extend(bytes(min(at, length - at)))

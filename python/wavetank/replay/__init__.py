@@ -148,8 +148,10 @@ _ALIASES = {"trace_file": "trace", "trace_files": "trace"}
 
 def _add(flags: dict[str, Any], name: str, value: Any) -> None:
     """One more flag, unless it is there under this name or another of its names."""
-    flag = name.replace("-", "_")
-    flag = _ALIASES.get(flag, flag)
+    # What is behind a dot is a key inside the flag, with a spelling of its own.
+    flag, dot, key = name.partition(".")
+    flag = flag.replace("-", "_")
+    flag = _ALIASES.get(flag, flag) + dot + key
     if flags.get(flag) is None:
         flags[flag] = value
     elif value is not None:
