@@ -123,7 +123,7 @@ fn a_prompt_that_no_decode_worker_can_hold_is_rejected() {
     let rows = [row(0, 5000, 2, 0), row(1, 100, 2, 50)];
     let (replayed, records) = run_trace(&rows, staged("", r#","num_gpu_blocks":10"#));
     assert_eq!(replayed.summary.counts.completed, 1);
-    assert_eq!(records[0].rejection_reason, Some("prompt_exceeds_num_gpu_blocks"));
+    assert_eq!(records[0].rejection_reason.as_deref(), Some("prompt_exceeds_num_gpu_blocks"));
 }
 
 #[test]

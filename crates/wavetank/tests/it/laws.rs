@@ -240,7 +240,7 @@ fn bound(plan: &Plan, text: &str) -> u64 {
 
 fn time_in_system_ms(record: &Record) -> f64 {
     let to_the_end = record.terminal_time_ms - record.arrival_time_ms;
-    match record.terminal_status {
+    match &*record.terminal_status {
         "completed" => record.e2e_latency_ms.unwrap_or(to_the_end),
         _ => to_the_end,
     }

@@ -39,7 +39,7 @@ fn k3_a_queued_request_goes_at_the_first_first_token() {
     let (_, records) = run_trace(&rows, routed(2, SMALL_PASSES, "{}"));
     let first_token = |i: usize| records[i].first_token_ms.unwrap();
     let third = &records[2].routing_history[0];
-    assert_eq!((third.outcome, third.queue_entered_at_ms), ("queued", Some(0.1)));
+    assert_eq!((&*third.outcome, third.queue_entered_at_ms), ("queued", Some(0.1)));
     assert_eq!(third.released_at_ms, first_token(0).min(first_token(1)));
     assert!((records[2].router_queue_ms.unwrap() - (third.released_at_ms - 0.1)).abs() < 1e-6);
     assert_eq!(records[0].routing_history[0].outcome, "immediate");

@@ -183,7 +183,7 @@ fn max_model_len_rejects_prompts_and_cuts_outputs() {
     assert_eq!((totals(&replayed).2, records[0].output_length), (28, 28));
     let (replayed, records) = run(&args(128, 1));
     assert_eq!(replayed.summary.counts.completed, 0);
-    assert_eq!(records[0].rejection_reason, Some("prompt_reaches_max_model_len"));
+    assert_eq!(records[0].rejection_reason.as_deref(), Some("prompt_reaches_max_model_len"));
     assert!(replayed.warnings[0].contains("1 request rejected"), "{:?}", replayed.warnings);
 }
 
@@ -193,7 +193,7 @@ fn what_can_never_run_is_rejected_with_its_reason() {
         let (replayed, records) =
             run(&ReplayArgs { extra_engine_args: Some(json.to_owned()), ..synthetic(input, output, 2) });
         assert_eq!(replayed.summary.counts.rejected_total(), 2);
-        records[0].rejection_reason.unwrap()
+        records[0].rejection_reason.clone().unwrap()
     };
     assert_eq!(reason(r#"{"num_gpu_blocks":8}"#, 1000, 1), "prompt_exceeds_num_gpu_blocks");
     assert_eq!(reason(r#"{"num_gpu_blocks":8}"#, 400, 500), "outgrew_num_gpu_blocks");
@@ -248,7 +248,7 @@ fn sglang_rejects_what_can_never_run_and_goes_on() {
     });
     let (replayed, records) = run_trace(&rows, engine(json));
     assert_eq!(replayed.summary.counts.completed, 1, "{:?}", replayed.warnings);
-    let reasons: Vec<_> = records.iter().map(|record| record.rejection_reason).collect();
+    let reasons: Vec<_> = records.iter().map(|record| record.rejection_reason.as_deref()).collect();
     assert_eq!(
         reasons,
         [Some("prompt_exceeds_num_gpu_blocks"), None, Some("output_reserve_exceeds_num_gpu_blocks")]
