@@ -230,7 +230,7 @@ def test_output_over_the_trace_is_refused(examples, tmp_path):
     trace = tmp_path / "trace.jsonl"
     text = (examples / "single_turn.jsonl").read_bytes()
     trace.write_bytes(text)
-    with pytest.raises(wavetank.UsageError, match="report_jsonl_path .*: is the same file as the input"):
+    with pytest.raises(wavetank.UsageError, match="report_jsonl_path .*: is the same file as an input"):
         wavetank.run_trace_replay(trace, report_jsonl_path=trace)
     assert trace.read_bytes() == text
 

@@ -52,7 +52,7 @@ def test_inputs_are_not_written_over(examples, tmp_path):
     before = {path: path.read_bytes() for path in [trace, engine, dataset]}
     with pytest.raises(wavetank.UsageError, match="is the same file as an input"):
         wavetank.sweep({"base": {"trace": f"mooncake:{trace}"}, "axes": {"seed": [1]}}, output=trace)
-    with pytest.raises(wavetank.UsageError, match="is the same file as the input"):
+    with pytest.raises(wavetank.UsageError, match="is the same file as an input"):
         wavetank.run_trace_replay(trace, extra_engine_args=f"@{engine}", report_jsonl_path=engine)
     with pytest.raises(wavetank.UsageError, match="io_trace_log"):
         wavetank.run_bench(dataset_path=dataset, io_trace_log=dataset, cpu_mem_gb=1, gpu_mem_gb=0)

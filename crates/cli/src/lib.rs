@@ -22,7 +22,7 @@ use exit::Exit;
 
 pub use cmd::bench::{bench_args, bench_inputs};
 pub use cmd::sweep::{check_outputs as check_sweep_outputs, write_outputs as write_sweep_outputs};
-pub use output::{keep_apart, try_out};
+pub use output::{spare, try_out};
 
 /// A wave tank for LLM serving: recorded or synthetic traffic in, latency, throughput, cache reuse and the
 /// bottleneck out.

@@ -39,7 +39,7 @@ pub(crate) fn stamped(kind: &str) -> String {
 }
 
 /// Refuses output that would overwrite the input or other output, by whatever name, and what is no name.
-pub fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
+pub(crate) fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
     let is_dash = |(flag, path): &&(&str, &Path)| flag.starts_with("--") && *path == Path::new("-");
     if let Some((flag, _)) = files.iter().find(is_dash) {
         return Err(Error::usage("output goes to a file")
@@ -54,6 +54,18 @@ pub fn keep_apart(files: &[(&str, &Path)]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses output over what is read, which may be named twice.
+pub fn spare<'p>(inputs: impl IntoIterator<Item = &'p Path>, outputs: &[(&str, &Path)]) -> Result<()> {
+    let inputs: Vec<&Path> = inputs.into_iter().collect();
+    let over = |(_, path): &&(&str, &Path)| inputs.iter().any(|input| is_same(input, path));
+    match outputs.iter().find(over) {
+        None => Ok(()),
+        Some((flag, path)) => {
+            Err(Error::usage("is the same file as an input").at(format!("{flag} {}", path.display())))
+        }
+    }
 }
 
 /// Refuses a recording whose later files would overwrite one of `files`, or anything that is there.

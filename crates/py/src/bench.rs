@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 use wavetank::{BenchFiles, BenchObserver, BenchPlan, BenchWatch, Error, Pulse, Result};
-use wavetank_cli::{bench_inputs, keep_apart};
+use wavetank_cli::{bench_inputs, spare};
 use wavetank_model::Nanos;
 
 use crate::failure::exception;
@@ -36,8 +36,7 @@ fn run(words: &[String], course: &Course) -> Result<(Value, Option<String>)> {
     let plan = BenchPlan::of(&args)?;
     if let Some(log) = &log {
         let inputs = bench_inputs(&plan);
-        let inputs = inputs.iter().map(|path| ("the input", path.as_path()));
-        keep_apart(&inputs.chain([("--io-trace-log", log.as_path())]).collect::<Vec<_>>())?;
+        spare(inputs.iter().map(PathBuf::as_path), &[("--io-trace-log", log.as_path())])?;
     }
     let mut watch = Told { course };
     let observer = BenchObserver { watch: &mut watch, stop: &course.stop, news: &mut |_| {} };

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wavetank::{Error, ErrorKind, Keep, Observer, Plan, ReplayArgs, Replayed, Result, Watch, replay as run};
-use wavetank_cli::{keep_apart, try_out};
+use wavetank_cli::{spare, try_out};
 use wavetank_model::{ServeEvent, Sink};
 use wavetank_report::{Record, write_records};
 
@@ -66,8 +66,7 @@ impl Wanted {
     fn replay(&self, args: &ReplayArgs, course: &Course) -> Result<(serde_json::Value, Option<Vec<Record>>)> {
         let plan = Plan::of(args)?;
         if let Some(path) = &self.jsonl {
-            let inputs = plan.inputs().chain(args.files()).map(|path| ("the input", path));
-            keep_apart(&inputs.chain([("--report-jsonl-path", path.as_path())]).collect::<Vec<_>>())?;
+            spare(plan.inputs().chain(args.files()), &[("--report-jsonl-path", path.as_path())])?;
             try_out(path)?;
         }
         if let Some(count) = self.seeds {

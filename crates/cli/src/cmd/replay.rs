@@ -71,16 +71,17 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
         None => Plan::of(&typed)?,
     };
     let report = output::report_path(flags.report_json.as_deref(), "wavetank_replay_report");
-    let trace = plan.inputs().chain(typed.files()).map(|path| ("the input", path));
+    let trace = plan.trace_files().map(|path| ("the trace", path));
     let per_run = [
         ("--per-request-jsonl", flags.per_request_jsonl.as_deref()),
         ("--otlp-file", flags.otlp_file.as_deref()),
         ("--perfetto", flags.perfetto.as_deref()),
     ];
     let per_run: Vec<_> = per_run.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
-    let files = trace.chain([("--report-json", report.as_path())]).chain(per_run.clone());
-    let files: Vec<_> = files.chain(flags.pictures.files()).collect();
-    output::keep_apart(&files)?;
+    let outputs = [("--report-json", report.as_path())].into_iter().chain(per_run.clone());
+    let outputs: Vec<_> = outputs.chain(flags.pictures.files()).collect();
+    output::keep_apart(&trace.chain(outputs.iter().copied()).collect::<Vec<_>>())?;
+    output::spare(plan.inputs().chain(typed.files()), &outputs)?;
     if let (Some(_), Some((flag, _))) = (flags.seeds, per_run.first()) {
         return Err(Error::usage(format!("cannot be combined with {flag}")).at("--seeds"));
     }

@@ -136,8 +136,12 @@ fn merge(flags: &MergeFlags) -> Result<Exit> {
 /// cannot be written.
 pub fn check_outputs(sweep: &Sweep<'_>, outputs: &[PathBuf], others: &[(&str, &Path)]) -> Result<()> {
     let inputs = sweep.inputs();
-    let inputs = inputs.iter().map(|(path, _)| ("an input", path.as_path()));
-    check_files(outputs, &inputs.chain(others.iter().copied()).collect::<Vec<_>>())
+    let named = outputs.iter().map(|path| ("--output", path.as_path()));
+    output::spare(
+        inputs.iter().map(|(path, _)| path.as_path()),
+        &named.chain(others.iter().copied()).collect::<Vec<_>>(),
+    )?;
+    check_files(outputs, others)
 }
 
 fn check_files(outputs: &[PathBuf], others: &[(&str, &Path)]) -> Result<()> {
