@@ -9,7 +9,13 @@ use std::process::{Command, ExitStatus, Stdio};
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args);
+    built_once(&mut command);
     command
+}
+
+/// Nothing is kept for a next build: a chore builds once, and a checking machine's disk may be small.
+pub(crate) fn built_once(command: &mut Command) -> &mut Command {
+    command.env("CARGO_INCREMENTAL", "0")
 }
 
 /// Where cargo puts its output, relative to the repository unless the environment says otherwise.
@@ -20,6 +26,11 @@ pub(crate) fn target_dir() -> PathBuf {
 /// The release binary under measurement and comparison.
 pub(crate) fn release_binary() -> PathBuf {
     target_dir().join("release/wavetank")
+}
+
+/// The binary that tests start.
+pub(crate) fn test_binary() -> PathBuf {
+    target_dir().join("debug/wavetank")
 }
 
 /// Runs to the end; anything but success is an error naming the command.

@@ -25,21 +25,21 @@ const PACKAGES: &[&str] = &[
 /// The chore: only that step.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     no_arguments(args)?;
+    process::run(&mut cargo(&["build"]))?;
     Ok(tests(&mut Tally::default())?)
 }
 
-/// Builds, installs and tests the package. The wheel is a build like that of the other tests, which is there.
+/// Builds, installs and tests the package beside the command, which is there.
 pub(crate) fn tests(tally: &mut Tally) -> Result<(), String> {
     let python = peers::python("python", PACKAGES)?;
     let wheel = wheel(&python, "dev")?;
     install(&python, &wheel)?;
-    process::run(&mut cargo(&["build"]))?;
     let absolute = |path: PathBuf| std::path::absolute(path).map_err(|error| error.to_string());
     let mut pytest = Command::new(&python);
     pytest.args(["-m", "pytest", "--color=no", "-p", "no:cacheprovider"]);
     pytest.env("PYTHONDONTWRITEBYTECODE", "1");
     pytest.env("WAVETANK_WHEEL", absolute(wheel)?);
-    pytest.env("WAVETANK_BINARY", absolute(target_dir().join("debug/wavetank"))?);
+    pytest.env("WAVETANK_BINARY", absolute(process::test_binary())?);
     process::run_seen(peers::require(&mut pytest)?, |line| {
         if let Some(counts) = Tally::of_pytest(line) {
             *tally += counts;
@@ -56,7 +56,7 @@ pub(crate) fn wheel(python: &Path, profile: &str) -> Result<PathBuf, String> {
     maturin
         .args(["-m", "maturin", "build", "--quiet", "--strip", "--profile", profile, "--out"])
         .arg(&folder);
-    process::run(&mut maturin)?;
+    process::run(process::built_once(&mut maturin))?;
     let mut files = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let first = files.next().and_then(Result::ok).map(|file| file.path());
     first.ok_or_else(|| format!("{}: there is no wheel", folder.display()))

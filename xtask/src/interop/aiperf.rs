@@ -39,7 +39,7 @@ pub(super) fn check(args: &[String]) -> Result<(), Failure> {
         mock.end()?;
     }
     let [chat, completions] = ["chat", "completions"].map(|endpoint| folder.join(endpoint));
-    let mut compare = Command::new(target_dir().join("debug/wavetank"));
+    let mut compare = Command::new(process::test_binary());
     compare.arg("compare").args([&chat, &completions]);
     // Both were asked for as many tokens of as many requests.
     compare.args(["--within", "completed_requests 0%", "--within", "total_output_tokens 0%"]);
@@ -112,7 +112,7 @@ struct Mock {
 
 impl Mock {
     fn start(tokenizer: &Path) -> Result<Self, String> {
-        let program: PathBuf = target_dir().join("debug/wavetank");
+        let program: PathBuf = process::test_binary();
         let mut command = Command::new(program);
         command.args(["mock", "--port", "0", "--model", "tank", "--enable-prompt-tokens-details"]);
         command.args(["--num-workers", "2", "--router-mode", "kv_router"]);

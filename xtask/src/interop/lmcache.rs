@@ -225,7 +225,7 @@ fn operations(text: &str) -> Result<Counts, String> {
 
 /// By standard input: a file would be read with the parts after it, which the reference does not know.
 fn ours(file: &str) -> Result<Option<Counts>, String> {
-    let mut command = Command::new(target_dir().join("debug/wavetank"));
+    let mut command = Command::new(process::test_binary());
     let input = fs::File::open(file).map_err(|e| format!("{file}: {e}"))?;
     let output = command.args(["trace", "info", "-", "--format", "lct", "--json"]).stdin(input).output();
     let output = output.map_err(|e| format!("wavetank: {e}"))?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::process::target_dir;
+use crate::process::{target_dir, test_binary};
 
 /// Stores (or not), then asks for and loads all chunks with the reference's client.
 const CLIENT: &str = r#"
@@ -107,7 +107,7 @@ impl Server {
         let [port, http_port] = held.each_ref().map(|(_, port)| *port);
         drop(held);
         let behind = format!("buffered:{}:1GiB", folder.display());
-        let mut command = Command::new(target_dir().join("debug/wavetank"));
+        let mut command = Command::new(test_binary());
         command.args(["serve", "--l1-size-gb", "0.0625", "--eviction-policy", "LRU", "--l2", &behind]);
         command.args(["--user", "u", "--port", &port.to_string(), "--http-port", &http_port.to_string()]);
         let child = command.env("WAVETANK_PASSWORD", "p").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
