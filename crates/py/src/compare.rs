@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 use wavetank::Result;
-use wavetank_report::compare::{Comparison, Condition, Side, Tolerance};
+use wavetank_report::compare::{Comparison, Limits, Side};
 use wavetank_report::render::comparison::{self, Scope};
 
 use crate::value::{object_of, python_of};
@@ -54,27 +54,17 @@ pub(crate) fn compare<'py>(
     within: Vec<String>,
 ) -> PyResult<(Bound<'py, PyAny>, String, Vec<String>)> {
     let (before, after) = (sides.0.owned()?, sides.1.owned()?);
-    let compared = wait_for(py, None, move |_| judged(&before.side()?, &after.side()?, &fail_if, &within));
+    let compared = wait_for(py, None, move |_| {
+        let limits = Limits::parse(&fail_if, &within)?;
+        judged(&before.side()?, &after.side()?, &limits)
+    });
     let (comparison, failed) = compared?;
     let table = comparison::table(&comparison, Scope::Headline);
     Ok((python_of(py, &comparison.json())?, table, failed))
 }
 
-fn judged(
-    before: &Side,
-    after: &Side,
-    fail_if: &[String],
-    within: &[String],
-) -> Result<(Comparison, Vec<String>)> {
+fn judged(before: &Side, after: &Side, limits: &Limits) -> Result<(Comparison, Vec<String>)> {
     let compared = Comparison::of(before, after)?;
-    let mut failed = Vec::new();
-    for text in fail_if {
-        if Condition::parse(text)?.holds(&compared)? {
-            failed.push(text.clone());
-        }
-    }
-    let tolerances: Vec<_> = within.iter().map(|text| Tolerance::parse(text)).collect::<Result<_>>()?;
-    let verdict = Tolerance::judge(&tolerances, &compared)?;
-    failed.extend(verdict.failures.iter().map(comparison::failure));
+    let failed = comparison::failures(&limits.judge(&compared)?);
     Ok((compared, failed))
 }

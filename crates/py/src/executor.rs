@@ -3,15 +3,13 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict};
 use wavetank::{Error, ErrorKind, Result};
 use wavetank_study::sweep::{Finished, Job, Runner, Stop, outcome};
 
-/// Between two looks at whether the sweep is to end.
-const LOOK: Duration = Duration::from_millis(50);
+use crate::waiting::LOOK;
 
 /// Hands jobs to an object of Python: its `submit(job, inputs)` gives a future of what `run_point` says.
 pub(crate) struct Executor {

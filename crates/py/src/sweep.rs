@@ -10,7 +10,8 @@ use pyo3::types::PyDict;
 use wavetank::{Error, Result, processors};
 use wavetank_cli::{check_sweep_outputs, write_sweep_outputs};
 use wavetank_study::sweep::{
-    Local, Onlooker, Runner, Setting, Shard, Spec, Start, Sweep, Swept, Tree, answer, write_report,
+    Local, Onlooker, Runner, Setting, Shard, Spec, Start, Sweep, Swept, Tree, answer, points_beside,
+    write_report,
 };
 
 use crate::executor::Executor;
@@ -115,12 +116,11 @@ pub(crate) struct Wanted {
 impl Wanted {
     fn sweep(&self, source: Source, executor: Option<Py<PyAny>>, course: &Course) -> Result<Swept> {
         let (spec, file) = source.spec()?;
-        let shard = self.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
-        let shard = shard.map_err(|error| error.at("--shard"))?;
+        let shard = Shard::asked(self.shard.as_deref())?;
         self.check_size(spec.size())?;
         let threads = self.threads.unwrap_or_else(processors).max(1);
         let sweep = Sweep::prepare(&spec, shard, threads.min(processors()))?;
-        let store = self.outputs.first().map(|output| output.with_extension("points.jsonl"));
+        let store = self.outputs.first().map(|output| points_beside(output));
         let spec_file = file.iter().map(|path| ("the spec", path.as_path()));
         let others = spec_file.chain(store.iter().map(|path| ("the finished points", path.as_path())));
         check_sweep_outputs(&sweep, &self.outputs, &others.collect::<Vec<_>>())?;

@@ -11,8 +11,8 @@ use wavetank::{Error, ErrorKind, Result};
 
 use crate::failure::{exception, panicked};
 
-/// Between two looks at signals.
-const LOOK: Duration = Duration::from_millis(50);
+/// Between two looks at signals, or at whether work is to end.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// How long work that was asked to end may take for it. What reads a trace does not hear, and ends when it
 /// has read it.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use wavetank::Result;
-use wavetank_report::compare::{Comparison, Condition, Side, Tolerance, Verdict};
+use wavetank_report::compare::{Comparison, Limits, Side, Verdict};
 use wavetank_report::render::comparison::{self, Scope};
 
 use crate::exit::Exit;
@@ -34,19 +34,11 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<Exit> {
-    let conditions: Vec<_> =
-        flags.fail_if.iter().map(|text| Condition::parse(text)).collect::<Result<_>>()?;
-    let tolerances: Vec<_> = flags.within.iter().map(|text| Tolerance::parse(text)).collect::<Result<_>>()?;
+    let limits = Limits::parse(&flags.fail_if, &flags.within)?;
     let compared = Comparison::of(&Side::read(&flags.before)?, &Side::read(&flags.after)?)?;
-    let mut failed = Vec::new();
-    for (condition, text) in conditions.iter().zip(&flags.fail_if) {
-        if condition.holds(&compared)? {
-            failed.push(text.clone());
-        }
-    }
-    let verdict = Tolerance::judge(&tolerances, &compared)?;
-    failed.extend(verdict.failures.iter().map(comparison::failure));
-    show(flags, &compared, &verdict)?;
+    let judged = limits.judge(&compared)?;
+    show(flags, &compared, &judged.verdict)?;
+    let failed = comparison::failures(&judged);
     for text in &failed {
         output::complain(&format!("failed: {text}"));
     }

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use clap::{Args, Subcommand};
 use wavetank::{Error, Result, Run, processors};
 use wavetank_study::sweep::{
-    self, Local, MOST_POINTS, Setting, Shard, Spec, Start, Sweep, Swept, check_output, write_output,
+    self, Local, MOST_POINTS, Setting, Shard, Spec, Start, Sweep, Swept, check_output, points_beside,
+    write_output,
 };
 
 use super::picture_flags::PictureFlags;
@@ -74,8 +75,7 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
 
 fn sweep(path: &Path, flags: &Flags) -> Result<Exit> {
     let spec = Spec::read(path)?;
-    let shard = flags.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse);
-    let shard = shard.map_err(|error| error.at("--shard"))?;
+    let shard = Shard::asked(flags.shard.as_deref())?;
     if spec.size() > MOST_POINTS && !flags.yes {
         return Err(Error::usage(format!("{} points", spec.size()))
             .at(path.display().to_string())
@@ -85,7 +85,7 @@ fn sweep(path: &Path, flags: &Flags) -> Result<Exit> {
         true => vec![PathBuf::from(format!("{}.sweep.json", path.file_stem().unwrap_or_default().display()))],
         false => flags.output.clone(),
     };
-    let store = outputs[0].with_extension("points.jsonl");
+    let store = points_beside(&outputs[0]);
     let threads = flags.threads.map_or_else(processors, usize::from);
     flags.pictures.check("sweep")?;
     let sweep = Sweep::prepare(&spec, shard, threads)?;

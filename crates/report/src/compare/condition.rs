@@ -6,7 +6,7 @@ use super::Comparison;
 
 /// A condition under which a comparison fails, such as `p99_ttft_ms > +5%`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
+pub(super) struct Condition {
     metric: String,
     above: bool,
     inclusive: bool,
@@ -27,7 +27,7 @@ enum Bound {
 impl Condition {
     /// Reads `METRIC > BOUND` (or `<`, `>=`, `<=`). A bound with a sign is a change, with `%` a relative one,
     /// without a sign the value itself.
-    pub fn parse(text: &str) -> Result<Self> {
+    pub(super) fn parse(text: &str) -> Result<Self> {
         let wrong = || {
             Error::usage(format!("cannot read the condition \"{text}\""))
                 .at("--fail-if")
@@ -52,7 +52,7 @@ impl Condition {
     }
 
     /// Whether it holds; an unknown metric is an error.
-    pub fn holds(&self, comparison: &Comparison) -> Result<bool> {
+    pub(super) fn holds(&self, comparison: &Comparison) -> Result<bool> {
         let row = comparison.row(&self.metric, "--fail-if")?;
         let (value, bound) = match self.bound {
             Bound::Value(bound) => (row.after.mean(), bound),

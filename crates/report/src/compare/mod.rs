@@ -1,10 +1,11 @@
 //! Results side by side: what changed, by how much, and whether it is more than the spread of repeats.
 //!
-//! `formats` turns what benchmarks write into our metrics, `side` reads files of them; `condition` and
-//! `tolerance` judge.
+//! `formats` turns what benchmarks write into our metrics, `side` reads files of them; `limits` judge, by
+//! `condition` and `tolerance`.
 
 mod condition;
 pub mod formats;
+mod limits;
 mod side;
 #[cfg(test)]
 mod tests;
@@ -13,9 +14,9 @@ mod tolerance;
 use serde_json::{Value, json};
 use wavetank_model::{Error, Result};
 
-pub use condition::Condition;
+pub use limits::{Judged, Limits};
 pub use side::{Side, Trials};
-pub use tolerance::{Failure, Tolerance, Verdict, WATCHED};
+pub use tolerance::{Failure, Verdict, WATCHED};
 
 /// One metric of both sides.
 #[derive(Clone, Debug)]

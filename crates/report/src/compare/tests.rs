@@ -6,6 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::condition::Condition;
+use super::tolerance::Tolerance;
 use super::*;
 
 fn parsed(text: &str) -> Value {

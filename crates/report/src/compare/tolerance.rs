@@ -22,7 +22,7 @@ const FLAG: &str = "--within";
 
 /// How far a metric, or all that are watched, may be off.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tolerance {
+pub(super) struct Tolerance {
     metric: Option<String>,
     percent: f64,
 }
@@ -53,7 +53,7 @@ pub struct Failure {
 
 impl Tolerance {
     /// Reads `5%`, or `p99_ttft_ms 5%` for one metric; the sign may be left out.
-    pub fn parse(text: &str) -> Result<Self> {
+    pub(super) fn parse(text: &str) -> Result<Self> {
         let wrong = || {
             Error::usage(format!("cannot read the tolerance \"{text}\""))
                 .at(FLAG)
@@ -75,7 +75,7 @@ impl Tolerance {
 
     /// Holds `comparison` against all of `tolerances`. A metric's own one goes before that of all; one that
     /// finds nothing to judge is an error.
-    pub fn judge(tolerances: &[Self], comparison: &Comparison) -> Result<Verdict> {
+    pub(super) fn judge(tolerances: &[Self], comparison: &Comparison) -> Result<Verdict> {
         let mut verdict = Verdict::default();
         for (at, tolerance) in tolerances.iter().enumerate() {
             if tolerances[..at].iter().any(|other| other.metric == tolerance.metric) {

@@ -1,7 +1,7 @@
 //! A comparison as a table or as Markdown.
 
 use super::table::{framed, precise};
-use crate::compare::{Comparison, Failure, Label, Row, Verdict};
+use crate::compare::{Comparison, Failure, Judged, Label, Row, Verdict};
 
 /// What is shown unless all metrics are asked for.
 const HEADLINE: &[&str] = &[
@@ -65,8 +65,13 @@ pub fn verdict(verdict: &Verdict) -> String {
     format!("Within tolerance: {} of {judged} metrics ({names})\n", judged - failed)
 }
 
+/// A line for everything that is not kept.
+pub fn failures(judged: &Judged) -> Vec<String> {
+    judged.held.iter().cloned().chain(judged.verdict.failures.iter().map(failure)).collect()
+}
+
 /// One line for a metric that is off.
-pub fn failure(failure: &Failure) -> String {
+fn failure(failure: &Failure) -> String {
     let Failure { metric, before, after, off_percent, allowed_percent } = failure;
     let (before, after) = (precise(*before), precise(*after));
     format!("{metric} is {after}, {off_percent:+.2} % from {before} and not within {allowed_percent} %")

@@ -51,7 +51,7 @@ pub use remote::{answer, outcome};
 pub use row::Row;
 pub use runner::{Local, Runner, Stop};
 pub use spec::Spec;
-pub use store::Start;
+pub use store::{Start, points_beside};
 
 /// More points are likely a mistake.
 pub const MOST_POINTS: u64 = 100_000;
@@ -69,8 +69,12 @@ impl Shard {
     /// All points.
     pub const WHOLE: Self = Self { number: 1, of: 1 };
 
-    /// `2/3`.
-    pub fn parse(text: &str) -> Result<Self> {
+    /// What `--shard` says: `2/3`; all points where it is not given.
+    pub fn asked(text: Option<&str>) -> Result<Self> {
+        text.map_or(Ok(Self::WHOLE), Self::parse).map_err(|error| error.at("--shard"))
+    }
+
+    fn parse(text: &str) -> Result<Self> {
         let parts =
             text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
         match parts {

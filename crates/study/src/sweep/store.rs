@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,11 @@ struct Line {
 }
 
 const LAYOUT: u32 = 1;
+
+/// Where the finished points of a sweep are whose rows go to `output`.
+pub fn points_beside(output: &Path) -> PathBuf {
+    output.with_extension("points.jsonl")
+}
 
 /// Finished points, in memory and in a file.
 pub(crate) struct Store {
