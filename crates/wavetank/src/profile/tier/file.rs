@@ -103,7 +103,7 @@ mod tests {
         assert!(missing.contains("operations"), "{missing}");
         let text = told("depth = 4", "depth = \"four\"");
         assert!(text.starts_with(&format!("t.toml:{}: ", line("depth = 4", 0))), "{text}");
-        let unsound = told("reads = 1000", "reads = 3000");
+        let unsound = told("operations = 2000\nreads = 1000", "operations = 2000\nreads = 3000");
         let point = line("[[points]]", 1);
         assert!(unsound.starts_with(&format!("t.toml:{point}: \"reads\" must be some")), "{unsound}");
         let other = told("wavetank-tier/1", "wavetank-tier/9");
