@@ -24,7 +24,7 @@ pub(super) fn measure(
     stop: &AtomicBool,
 ) -> Result<Option<Sustained>> {
     let step_seconds = seconds / STEPS as f64;
-    let mut written = vec![0_u64; STEPS];
+    let mut written = [0_u64; STEPS];
     (0..load.depth).for_each(|_| set.ask(lane, load.read_share));
     let start = Instant::now();
     while let Some(done) = lane.wait() {

@@ -10,7 +10,7 @@ use wavetank_store::{Existing, Key, Lane, Outcome, Payload, Put, Want};
 use super::ProbePlan;
 
 /// More small entries say nothing new, and take long to write.
-const ENTRIES_MAX: u64 = 16_384;
+const ENTRIES_MAX: u64 = 4096;
 
 /// Entries of one size.
 pub(super) struct WorkingSet {

@@ -120,8 +120,9 @@ mod tests {
     /// Broken by: leaving out the rule of one of the fields.
     #[test]
     fn what_cannot_have_been_measured_is_found() {
+        type Damage = fn(&mut TierProfile);
         assert_eq!(profile().flaw(), None);
-        let cases: [(&str, fn(&mut TierProfile)); 9] = [
+        let cases: [(&str, Damage); 9] = [
             ("layout", |it| it.layout.push('1')),
             ("points", |it| it.points.clear()),
             ("bytes", |it| it.points.push(it.points[0].clone())),

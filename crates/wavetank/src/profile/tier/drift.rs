@@ -84,11 +84,12 @@ impl Drift {
 fn differences(before: &TierProfile, after: &TierProfile) -> Vec<String> {
     let (was, is) = (&before.origin, &after.origin);
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
+    let place = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
     let seconds = |profile: &TierProfile| profile.settings.seconds_per_point.to_string();
     let bytes = |profile: &TierProfile| profile.settings.working_set_bytes.to_string();
     let rows = [
         ("backend", was.backend.clone(), is.backend.clone()),
-        ("location", was.location.clone(), is.location.clone()),
+        ("location", place(&was.location), place(&is.location)),
         ("version", was.wavetank.clone(), is.wavetank.clone()),
         ("processor", text(&was.machine), text(&is.machine)),
         ("cores", was.cores.to_string(), is.cores.to_string()),
