@@ -7,11 +7,11 @@ use crate::sandbox::Sandbox;
 
 const SOON: Duration = Duration::from_secs(20);
 /// Eight points, a few milliseconds each.
-const SMALL: &str = "--sizes 16KiB,64KiB --depths 2 --seconds-per-point 0.01 --sustained-seconds 0.05";
+const SMALL: &str =
+    "--sizes 16KiB,64KiB --depths 2 --seconds-per-point 0.01 --sustained-seconds 0.05 --size-gb 0.001";
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::empty();
-    std::fs::create_dir(sandbox.path("kv")).unwrap();
     sandbox.write("kv/mine", "stays");
     sandbox
 }
@@ -60,7 +60,7 @@ fn memory_has_no_place() {
 fn ctrl_c_keeps_what_was_measured() {
     let sandbox = sandbox();
     let line = "profile tier kv --backend buffered --sizes 16KiB --depths 1,2,3,4,5,6,7,8 \
-                --seconds-per-point 1 --sustained-seconds 0 -o kv.toml";
+                --seconds-per-point 0.5 --sustained-seconds 0 --size-gb 0.001 -o kv.toml";
     let running = sandbox.start(line, Stdio::null());
     std::thread::sleep(Duration::from_secs(4));
     running.interrupt();
