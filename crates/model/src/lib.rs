@@ -24,7 +24,9 @@ mod prompt;
 mod registry;
 mod request;
 mod rng;
+pub mod size;
 mod store_event;
+mod tier_profile;
 mod tier_role;
 mod units;
 
@@ -49,5 +51,9 @@ pub use registry::{Described, find, nearest};
 pub use request::{Labels, Opening, Priority, Request, Workload};
 pub use rng::{Draw, seeded};
 pub use store_event::{IoTimes, StoreEvent, StoreFact};
+pub use tier_profile::{
+    Sustained, TIER_LAYOUT, TIER_QUANTILES, TierFlaw, TierLatency, TierOrigin, TierPoint, TierProfile,
+    TierSettings,
+};
 pub use tier_role::TierRole;
 pub use units::Nanos;

@@ -16,6 +16,7 @@ mod mock;
 mod mock_load;
 mod outputs;
 mod profile;
+mod profile_tier;
 mod readme;
 mod replay_traces;
 mod report;

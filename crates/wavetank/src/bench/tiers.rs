@@ -245,8 +245,8 @@ impl Draft<'_> {
     }
 }
 
-/// An option of a backend.
-fn option(entry: &Entry, typed: &str) -> Result<(String, String)> {
+/// An option of a backend, `NAME=VALUE`.
+pub(crate) fn option(entry: &Entry, typed: &str) -> Result<(String, String)> {
     let (name, value) =
         typed.split_once('=').ok_or_else(|| Error::usage(format!("\"{typed}\" is not NAME=VALUE")))?;
     if entry.options.iter().any(|(known, _)| *known == name) {

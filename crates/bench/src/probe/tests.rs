@@ -1,0 +1,227 @@
+//! Real backends, and wrappers around them whose numbers are known.
+
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use wavetank_store::backend::{Completion, Held, NewEntry, Piece, Port, Seal};
+use wavetank_store::buffer::{Buffer, Region};
+use wavetank_store::wrappers::throttle::{Limits, wrap};
+
+use super::*;
+
+const SMALL: u64 = 64 << 10;
+/// Two pieces, the second of them short.
+const LARGE: u64 = (1 << 20) + 4096;
+
+fn plan(backend: &str, location: &Path) -> ProbePlan {
+    let mut plan = ProbePlan {
+        backend: backend.to_owned(),
+        location: location.to_str().unwrap().to_owned(),
+        options: BTreeMap::new(),
+        sizes: vec![SMALL, LARGE],
+        depths: vec![1, 3],
+        read_shares: vec![1.0, 0.5, 0.0],
+        seconds_per_point: 0.02,
+        sustained_seconds: 0.1,
+        working_set_bytes: 0,
+        seed: 7,
+    };
+    plan.working_set_bytes = plan.least_bytes();
+    plan
+}
+
+fn memory() -> Arc<dyn Backend> {
+    backends::open("memory", &Site::default()).unwrap()
+}
+
+fn probed_on(backend: Arc<dyn Backend>, plan: &ProbePlan) -> Probed {
+    let stop = AtomicBool::new(false);
+    probe_on(backend, plan, ProbeObserver { stop: &stop, measured: &mut |_| {} }).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.retain(|path| !path.ends_with("LOCK") && !path.ends_with("FORMAT"));
+    files
+}
+
+/// Every point is there once and agrees with itself.
+fn check(plan: &ProbePlan, probed: &Probed) {
+    assert!(!probed.partial);
+    assert_eq!(probed.points.len(), plan.points());
+    for (number, point) in probed.points.iter().enumerate() {
+        assert!(probed.points[..number].iter().all(|other| !other.is_of(point)));
+        let bytes = point.bytes_per_second * point.seconds;
+        assert!((bytes / (point.operations * point.bytes) as f64 - 1.0).abs() < 1e-9);
+        match point.read_share {
+            1.0 => assert!(point.reads == point.operations && point.write.is_none()),
+            0.0 => assert!(point.reads == 0 && point.read.is_none()),
+            _ => assert!(point.reads <= point.operations),
+        }
+        for latency in point.read.iter().chain(&point.write) {
+            assert!(latency.quantiles_us.is_sorted() && latency.quantiles_us[0] > 0.0);
+            let longest = latency.quantiles_us[latency.quantiles_us.len() - 1];
+            assert!(latency.device_mean_us <= latency.mean_us && latency.mean_us <= longest);
+        }
+    }
+    let course = probed.sustained.as_ref().unwrap();
+    assert_eq!((course.bytes, course.depth), (LARGE, 3), "the size nearest to a piece, the deepest queue");
+    assert!(course.course_bytes_per_second.iter().sum::<f64>() > 0.0);
+}
+
+/// Broken by: a point that is left out, counts what it did not do, or leaves its files.
+#[test]
+fn points_add_up_in_memory_and_on_a_file_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let on_files = plan("buffered", folder.path());
+    let in_memory = plan("memory", Path::new(""));
+    for plan in [&on_files, &in_memory] {
+        let stop = AtomicBool::new(false);
+        let mut seen = 0;
+        let probed = probe(plan, ProbeObserver { stop: &stop, measured: &mut |_| seen += 1 }).unwrap();
+        assert_eq!(seen, plan.points(), "{}", plan.backend);
+        check(plan, &probed);
+    }
+    assert_eq!(names(folder.path()).len(), 0);
+}
+
+/// Broken by: a deeper queue than asked for, or one that is never filled.
+#[test]
+fn as_much_is_in_flight_as_asked_for_and_no_more() {
+    for depth in [1, 4] {
+        let most = Arc::new(AtomicUsize::new(0));
+        let limits = Limits { latency: Duration::from_micros(200), ..Limits::default() };
+        let counted: Arc<dyn Backend> =
+            Arc::new(Counted { inner: wrap(memory(), limits), most: Arc::clone(&most) });
+        let whole = plan("memory", Path::new(""));
+        let plan = ProbePlan { sizes: vec![SMALL], depths: vec![depth], ..whole };
+        probed_on(counted, &plan);
+        assert_eq!(most.load(Ordering::Relaxed), depth as usize);
+    }
+}
+
+/// Broken by: a latency that leaves out the device, or a bandwidth that counts what had not ended.
+#[test]
+fn what_a_device_takes_is_in_the_numbers() {
+    let latency = Duration::from_millis(2);
+    let limits = Limits { latency, ..Limits::default() };
+    let whole = plan("memory", Path::new(""));
+    let plan = ProbePlan { sizes: vec![SMALL], sustained_seconds: 0.0, ..whole };
+    let probed = probed_on(wrap(memory(), limits), &plan);
+    assert_eq!(probed.sustained, None);
+    let least_us = latency.as_secs_f64() * 1e6;
+    for point in &probed.points {
+        for seen in point.read.iter().chain(&point.write) {
+            assert!(seen.quantiles_us[0] >= least_us && seen.device_mean_us >= least_us, "{seen:?}");
+        }
+        let most = f64::from(point.depth) * (point.seconds / latency.as_secs_f64() + 1.0);
+        assert!(point.operations as f64 <= most, "{point:?}");
+    }
+}
+
+/// Broken by: a stop that loses what was measured, calls the rest whole, or leaves its files.
+#[test]
+fn what_was_measured_before_a_stop_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("buffered", folder.path());
+    let stop = AtomicBool::new(false);
+    let mut seen = 0;
+    let mut measured = |_: &TierPoint| {
+        seen += 1;
+        stop.store(seen == 2, Ordering::Relaxed);
+    };
+    let probed = probe(&plan, ProbeObserver { stop: &stop, measured: &mut measured }).unwrap();
+    assert!(probed.partial);
+    assert_eq!(probed.points.len(), 2);
+    assert_eq!(names(folder.path()).len(), 0);
+}
+
+/// Broken by: measuring in, and then clearing, a store of somebody else.
+#[test]
+fn a_store_with_entries_is_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("buffered", folder.path());
+    let site = Site { location: plan.location.clone(), ..Site::default() };
+    let eviction = (eviction::policy("lru").unwrap().build)(&Settings::default()).unwrap();
+    let backend = backends::open("buffered", &site).unwrap();
+    let store =
+        Store::open(vec![Tier { backend, capacity_bytes: None, eviction }], Rules::default()).unwrap();
+    let mut lane = store.lane(4).unwrap();
+    let mut set = WorkingSet::of(SMALL, 1, &plan);
+    assert!(set.write(&mut lane, 1, &AtomicBool::new(false)).unwrap());
+    let before = store.len();
+    drop((lane, store));
+    let files = names(folder.path()).len();
+    let stop = AtomicBool::new(false);
+    let refused = probe(&plan, ProbeObserver { stop: &stop, measured: &mut |_| {} }).unwrap_err();
+    assert!(refused.to_string().contains(&format!("{before} entries are there already")), "{refused}");
+    assert_eq!(names(folder.path()).len(), files);
+}
+
+/// Counts what is in flight at a backend.
+struct Counted {
+    inner: Arc<dyn Backend>,
+    most: Arc<AtomicUsize>,
+}
+
+struct CountedPort {
+    inner: Box<dyn Port>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Backend for Counted {
+    fn port(self: Arc<Self>, region: &Arc<Region>, depth: usize) -> io::Result<Box<dyn Port>> {
+        let inner = Arc::clone(&self.inner).port(region, depth)?;
+        Ok(Box::new(CountedPort { inner, most: Arc::clone(&self.most) }))
+    }
+}
+
+impl CountedPort {
+    fn look(&self) {
+        self.most.fetch_max(self.inner.in_flight(), Ordering::Relaxed);
+    }
+}
+
+impl Port for CountedPort {
+    fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
+        self.inner.create(entry)
+    }
+
+    fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer, seal: Option<Seal>) {
+        self.inner.write(held, piece, buffer, seal);
+        self.look();
+    }
+
+    fn commit(&mut self, held: Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
+        self.inner.commit(held)
+    }
+
+    fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer) {
+        self.inner.read(held, piece, buffer);
+        self.look();
+    }
+
+    fn remove(&mut self, held: Arc<dyn Held>) -> io::Result<()> {
+        self.inner.remove(held)
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        self.inner.submit()
+    }
+
+    fn reap(&mut self, deadline: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
+        self.inner.reap(deadline, done)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+}

@@ -1,0 +1,234 @@
+//! What was typed to measure a tier, and what of it can be done.
+
+use std::collections::BTreeMap;
+
+use wavetank_bench::ProbePlan;
+use wavetank_model::{Error, Result, size};
+use wavetank_store::backends;
+
+use super::target::{Target, Where};
+use crate::bench::suite::Hardware;
+use crate::bench::{backend_option, free_bytes};
+
+/// What was typed to measure a tier.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TierArgs {
+    /// A directory, `memory`, `cuda`, `cuda:1` or an address.
+    pub target: String,
+    /// Another backend than is usual for a directory.
+    pub backend: Option<String>,
+    /// Options of the backend, `NAME=VALUE`.
+    pub backend_options: Vec<String>,
+    /// Bytes of an operation, with units.
+    pub sizes: Option<Vec<String>>,
+    /// Operations in flight.
+    pub depths: Option<Vec<u32>>,
+    /// How long a point is measured.
+    pub seconds_per_point: Option<f64>,
+    /// How long writing goes on.
+    pub sustained_seconds: Option<f64>,
+    /// How much is written before, in GiB.
+    pub size_gb: Option<f64>,
+    /// What chooses entries and contents.
+    pub seed: Option<u64>,
+    /// What is used where nothing is given.
+    pub extent: Extent,
+}
+
+/// How much is measured where nothing else is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Enough to simulate with.
+    #[default]
+    Whole,
+    /// Enough to look at.
+    Quick,
+}
+
+/// A tier to measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TierProbe {
+    pub(super) target: Target,
+    pub(super) probe: ProbePlan,
+}
+
+const KIB: u64 = 1 << 10;
+const GIB: u64 = 1 << 30;
+/// What KV entries are between: one block of a small model, many of a large one.
+const SIZES: [u64; 6] = [16 * KIB, 64 * KIB, 256 * KIB, 1024 * KIB, 4096 * KIB, 16_384 * KIB];
+const DEPTHS: [u32; 4] = [1, 4, 16, 64];
+const QUICK_SIZES: [u64; 3] = [64 * KIB, 1024 * KIB, 4096 * KIB];
+const QUICK_DEPTHS: [u32; 2] = [1, 16];
+/// Reads alone, mixed with writes, writes alone: what they cost each other is between.
+const READ_SHARES: [f64; 4] = [1.0, 0.7, 0.5, 0.0];
+const DEEPEST: u32 = 1024;
+const SEED: u64 = 42;
+/// More than a drive keeps in its own memory, where the least is not more already.
+const WORKING_SET: u64 = GIB;
+const QUICK_WORKING_SET: u64 = GIB / 4;
+/// What may be taken of what is free of a disk, as in the storage benchmark, and of all main memory.
+const DISK_PERCENT: u64 = 95;
+const MEMORY_PERCENT: u64 = 80;
+
+impl TierProbe {
+    /// Checks what was typed.
+    pub fn new(args: &TierArgs) -> Result<Self> {
+        let target = Target::read(&args.target, args.backend.as_deref())?;
+        let is_quick = args.extent == Extent::Quick;
+        let usual = |whole: f64, quick: f64| if is_quick { quick } else { whole };
+        let seconds = within("--seconds-per-point", args.seconds_per_point, usual(0.3, 0.1), 0.001..=3600.0)?;
+        let sustained =
+            within("--sustained-seconds", args.sustained_seconds, usual(20.0, 3.0), 0.0..=86_400.0)?;
+        let mut probe = ProbePlan {
+            backend: target.backend.to_owned(),
+            location: target.shown(),
+            options: options(target.backend, &args.backend_options)?,
+            sizes: sizes(args)?,
+            depths: depths(args)?,
+            read_shares: READ_SHARES.to_vec(),
+            seconds_per_point: seconds,
+            sustained_seconds: sustained,
+            working_set_bytes: 0,
+            seed: seed(args.seed.unwrap_or(SEED))?,
+        };
+        probe.working_set_bytes = working_set(args, &probe)?;
+        check_room(&target, &probe)?;
+        Ok(Self { target, probe })
+    }
+
+    /// How many points are measured.
+    pub fn points(&self) -> usize {
+        self.probe.points()
+    }
+
+    /// Where something may be left if the process is killed.
+    pub fn leaves(&self) -> String {
+        match &self.target.site {
+            Where::Here | Where::Device(_) => "nothing was written".to_owned(),
+            Where::Directory(_) | Where::Address(_) => {
+                format!("wavetank-profile-* may be left in {}: delete it", self.target.shown())
+            }
+        }
+    }
+}
+
+fn sizes(args: &TierArgs) -> Result<Vec<u64>> {
+    let Some(typed) = &args.sizes else {
+        return Ok(if args.extent == Extent::Quick { QUICK_SIZES.to_vec() } else { SIZES.to_vec() });
+    };
+    let sizes = typed.iter().map(|text| size::parse(text, "--sizes")).collect::<Result<Vec<_>>>()?;
+    rising("--sizes", sizes)
+}
+
+fn depths(args: &TierArgs) -> Result<Vec<u32>> {
+    let Some(typed) = args.depths.clone() else {
+        return Ok(if args.extent == Extent::Quick { QUICK_DEPTHS.to_vec() } else { DEPTHS.to_vec() });
+    };
+    if typed.iter().any(|depth| !(1..=DEEPEST).contains(depth)) {
+        return Err(Error::usage(format!("must be between 1 and {DEEPEST}")).at("--depths"));
+    }
+    rising("--depths", typed)
+}
+
+/// Sorted, each once.
+fn rising<T: Ord>(flag: &str, mut typed: Vec<T>) -> Result<Vec<T>> {
+    typed.sort_unstable();
+    typed.dedup();
+    if typed.is_empty() { Err(Error::usage("names none").at(flag)) } else { Ok(typed) }
+}
+
+fn within(flag: &str, typed: Option<f64>, usual: f64, range: std::ops::RangeInclusive<f64>) -> Result<f64> {
+    let value = typed.unwrap_or(usual);
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::usage(format!("must be between {} and {}", range.start(), range.end())).at(flag))
+}
+
+/// TOML has no larger numbers.
+fn seed(typed: u64) -> Result<u64> {
+    let fits = i64::try_from(typed).is_ok();
+    fits.then_some(typed).ok_or_else(|| Error::usage(format!("must be at most {}", i64::MAX)).at("--seed"))
+}
+
+fn options(backend: &str, typed: &[String]) -> Result<BTreeMap<String, String>> {
+    let entry = backends::backend(backend)?;
+    let read = |typed: &String| backend_option(entry, typed).map_err(|error| error.at("--backend-option"));
+    typed.iter().map(read).collect()
+}
+
+fn working_set(args: &TierArgs, probe: &ProbePlan) -> Result<u64> {
+    let least = probe.least_bytes();
+    let usual = if args.extent == Extent::Quick { QUICK_WORKING_SET } else { WORKING_SET };
+    let Some(typed) = args.size_gb else { return Ok(usual.max(least)) };
+    let typed = within("--size-gb", Some(typed), 0.0, 0.001..=1e6)?;
+    let bytes = (typed * GIB as f64) as u64;
+    if bytes < least {
+        let what = format!("must be at least {:.3} for these sizes and depths", least as f64 / GIB as f64);
+        return Err(Error::usage(what).at("--size-gb").hint("or leave out the largest size or depth"));
+    }
+    Ok(bytes)
+}
+
+/// A disk that fills up is slower, and memory that is not there ends the process.
+fn check_room(target: &Target, probe: &ProbePlan) -> Result<()> {
+    let there = match &target.site {
+        Where::Directory(path) => Some(free_bytes(path)? / 100 * DISK_PERCENT),
+        Where::Here => Hardware::without_place()?.memory_bytes.map(|bytes| bytes / 100 * MEMORY_PERCENT),
+        // These say themselves what they have no room for.
+        Where::Device(_) | Where::Address(_) => None,
+    };
+    let needed = probe.room_bytes();
+    let Some(there) = there.filter(|there| *there < needed) else { return Ok(()) };
+    let gib = |bytes: u64| bytes as f64 / GIB as f64;
+    Err(Error::usage(format!("{:.1} GiB are needed, {:.1} GiB may be used", gib(needed), gib(there)))
+        .at(format!("{} {}", target.backend, target.shown()).trim_end())
+        .hint("give less with --size-gb, --sizes and --depths"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(target: &str) -> TierArgs {
+        TierArgs { target: target.to_owned(), ..TierArgs::default() }
+    }
+
+    /// Broken by: a working set all of whose entries are in flight, or one that is made smaller silently.
+    #[test]
+    fn the_working_set_is_more_than_what_is_in_flight() {
+        for extent in [Extent::Whole, Extent::Quick] {
+            let probe = TierProbe::new(&TierArgs { extent, ..args("memory") }).unwrap().probe;
+            let in_flight = probe.sizes.last().unwrap() * u64::from(*probe.depths.last().unwrap());
+            assert!(probe.working_set_bytes > 2 * in_flight, "{extent:?}");
+        }
+        let small = TierArgs { size_gb: Some(0.5), ..args("memory") };
+        let told = TierProbe::new(&small).unwrap_err().to_string();
+        assert!(told.starts_with("--size-gb: must be at least 2.031 for"), "{told}");
+    }
+
+    /// Broken by: a flag that is read and not checked.
+    #[test]
+    fn what_cannot_be_measured_is_refused_by_its_flag() {
+        let cases = [
+            (TierArgs { sizes: Some(vec!["64".into()]), ..args("memory") }, "--sizes: \"64\" is no size"),
+            (TierArgs { depths: Some(vec![0]), ..args("memory") }, "--depths: must be between 1 and 1024"),
+            (
+                TierArgs { seconds_per_point: Some(f64::NAN), ..args("memory") },
+                "--seconds-per-point: must be",
+            ),
+            (TierArgs { sustained_seconds: Some(-1.0), ..args("memory") }, "--sustained-seconds: must be"),
+            (TierArgs { seed: Some(u64::MAX), ..args("memory") }, "--seed: must be at most"),
+            (
+                TierArgs { backend_options: vec!["x=1".into()], ..args("memory") },
+                "--backend-option: memory has",
+            ),
+        ];
+        for (args, told) in cases {
+            let error = TierProbe::new(&args).unwrap_err().to_string();
+            assert!(error.starts_with(told), "{error}");
+        }
+        let typed = TierArgs { sizes: Some(vec!["1MiB".into(), "64KiB".into()]), ..args("memory") };
+        assert_eq!(TierProbe::new(&typed).unwrap().probe.sizes, [64 * KIB, 1024 * KIB]);
+    }
+}
