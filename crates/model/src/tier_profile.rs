@@ -65,13 +65,19 @@ pub struct TierOrigin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TierSettings {
-    /// How long each point was measured, at least.
+    /// How often all points were gone through; a point that was not measured in all of them says so itself.
+    pub passes: u32,
+    /// How long each point was measured in all passes together, at least.
     pub seconds_per_point: f64,
     /// How long writing went on; 0 where it was not measured.
     pub sustained_seconds: f64,
-    /// How much was written before a point was measured, at most.
+    /// How much of each size was written before anything was measured, at most, …
     pub working_set_bytes: u64,
-    /// Threads that asked, each with a queue of its own.
+    /// … and how many entries at most.
+    pub entries_max: u64,
+    /// Points with more bytes in flight were left out.
+    pub in_flight_bytes_max: u64,
+    /// Threads that asked, each with a queue of its own; no more of them than operations in flight.
     pub threads: u32,
     /// What chose entries and contents.
     pub seed: u64,
@@ -83,9 +89,9 @@ pub struct TierSettings {
 pub struct TierPoint {
     /// Which share of the operations were reads.
     pub read_share: f64,
-    /// Bytes of an operation.
+    /// Bytes of an entry, which an operation reads or writes whole.
     pub bytes: u64,
-    /// Operations in flight.
+    /// Operations in flight, of all threads together.
     pub depth: u32,
     /// How many ended while it was measured.
     pub operations: u64,
@@ -95,10 +101,8 @@ pub struct TierPoint {
     pub seconds: f64,
     /// All of their bytes over that time.
     pub bytes_per_second: f64,
-    /// The standard deviation of the bandwidth of fifths of the operations, as a share of it; absent where
-    /// there were too few.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scatter: Option<f64>,
+    /// The bandwidth of each pass.
+    pub pass_bytes_per_second: Vec<f64>,
     /// How long reads took; absent where there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<TierLatency>,
@@ -107,7 +111,7 @@ pub struct TierPoint {
     pub write: Option<TierLatency>,
 }
 
-/// From being asked for to the end.
+/// How long operations took from being asked for to the end, as the storage benchmark reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TierLatency {
@@ -115,7 +119,8 @@ pub struct TierLatency {
     pub mean_us: f64,
     /// The mean of the time with at least one piece at the device.
     pub device_mean_us: f64,
-    /// At [`TIER_QUANTILES`].
+    /// At [`TIER_QUANTILES`]: of n operations the one that ⌈q·n⌉ of them took at most, so that a quantile above
+    /// 1 − 1/n is the longest that was seen and says nothing of what is rarer.
     pub quantiles_us: [f64; TIER_QUANTILES.len()],
 }
 

@@ -1,13 +1,13 @@
 //! Writing that goes on: caches of drives fill up, and what was fast at first is not any more.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use wavetank_model::{Result, Sustained};
-use wavetank_store::Lane;
 
-use super::Load;
-use super::set::{Ended, WorkingSet, ended};
+use super::crew::Crew;
+use super::plan::Load;
+use super::set::{Ended, ended};
 
 /// Into how many steps the time falls.
 const STEPS: usize = 20;
@@ -17,29 +17,27 @@ const BURST_SECONDS: f64 = 1.0;
 const FALLEN: f64 = 0.8;
 
 /// Writes for some seconds; `None` when it was stopped.
-pub(super) fn measure(
-    lane: &mut Lane,
-    set: &mut WorkingSet,
-    (load, seconds): (Load, f64),
-    stop: &AtomicBool,
-) -> Result<Option<Sustained>> {
-    let step_seconds = seconds / STEPS as f64;
-    let mut written = [0_u64; STEPS];
-    (0..load.depth).for_each(|_| set.ask(lane, load.read_share));
+pub(super) fn measure(crew: Crew<'_>, seconds: f64) -> Result<Option<Sustained>> {
+    let (load, step_seconds) = (crew.load, seconds / STEPS as f64);
+    let written: [AtomicU64; STEPS] = std::array::from_fn(|_| AtomicU64::new(0));
     let start = Instant::now();
-    while let Some(done) = lane.wait() {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
+    let done = crew.work(|mut hand, halt| {
+        (0..hand.depth).for_each(|_| hand.part.ask(&mut hand.lane, load.read_share));
+        while let Some(done) = hand.lane.wait() {
+            if halt.is_called() {
+                break;
+            }
+            let is_written = ended(done.outcome)? == Ended::Written;
+            // What ends after the time still has to, and is not counted.
+            if let Some(step) = written.get((start.elapsed().as_secs_f64() / step_seconds) as usize) {
+                step.fetch_add(u64::from(is_written) * load.bytes, Ordering::Relaxed);
+                hand.part.ask(&mut hand.lane, load.read_share);
+            }
         }
-        let is_written = ended(done.outcome)? == Ended::Written;
-        // What ends after the time still has to, and is not counted.
-        if let Some(step) = written.get_mut((start.elapsed().as_secs_f64() / step_seconds) as usize) {
-            *step += u64::from(is_written) * load.bytes;
-            set.ask(lane, load.read_share);
-        }
-    }
-    let course = written.iter().map(|bytes| *bytes as f64 / step_seconds).collect();
-    Ok(Some(told(load, step_seconds, course)))
+        Ok(())
+    })?;
+    let course = written.into_iter().map(|bytes| bytes.into_inner() as f64 / step_seconds).collect();
+    Ok(done.map(|_| told(load, step_seconds, course)))
 }
 
 /// Where a course begins, where it ends up, and when it went from one to the other.

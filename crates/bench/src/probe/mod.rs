@@ -1,17 +1,20 @@
-//! What a backend does by operation, size and queue depth, measured through a lane of a store that has it as
-//! its only tier: what is measured is what a tier of it does.
+//! What a backend does by operation, size and queue depth, measured through lanes of a store that has it as
+//! its only tier: what is measured is what a tier of it does, for one entry, as who asks for it sees it.
 //!
-//! A point keeps as many operations of one size in flight as its queue is deep: when one ends the next is
-//! asked for. Writing that goes on comes first, so that the points after it see a device in use.
+//! A point keeps as many operations on entries of one size in flight as its queue is deep: when one ends the
+//! next is asked for. Writing that goes on comes first, so that it finds a device at rest and the points after it
+//! one in use; then entries of every size are there, and all points are gone through in passes, so that what a
+//! point does at different times is known.
 
 mod course;
+mod crew;
+mod plan;
 mod point;
 mod set;
 #[cfg(test)]
 mod tests;
+mod window;
 
-use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,42 +23,20 @@ use wavetank_cache::eviction::{self, Settings};
 use wavetank_model::{Error, Result, Sustained, TierPoint};
 use wavetank_store::backend::{Backend, Location};
 use wavetank_store::backends::{self, Site};
-use wavetank_store::buffer::PIECE;
-use wavetank_store::{Store, Tier};
+use wavetank_store::{Outcome, Store, Tier};
 
+use self::crew::{Crew, lane};
+use self::plan::Load;
+pub use self::plan::ProbePlan;
+use self::point::Tally;
 use self::set::WorkingSet;
-
-/// What is measured, and where.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProbePlan {
-    /// What holds the bytes.
-    pub backend: String,
-    /// Where; empty where there is nothing to say.
-    pub location: String,
-    /// Options of the backend.
-    pub options: BTreeMap<String, String>,
-    /// Bytes of an operation, smallest first.
-    pub sizes: Vec<u64>,
-    /// Operations in flight, fewest first.
-    pub depths: Vec<u32>,
-    /// Shares of reads.
-    pub read_shares: Vec<f64>,
-    /// How long a point is measured.
-    pub seconds_per_point: f64,
-    /// How long writing goes on; not at all when 0.
-    pub sustained_seconds: f64,
-    /// How much is written before anything is measured, at most.
-    pub working_set_bytes: u64,
-    /// Entries and contents follow from it.
-    pub seed: u64,
-}
 
 /// Who watches a measurement, and may end it.
 pub struct ProbeObserver<'a> {
     /// Raised to end it with what there is.
     pub stop: &'a AtomicBool,
-    /// Told of every point when it was measured.
-    pub measured: &'a mut dyn FnMut(&TierPoint),
+    /// Told whenever a point was measured, in every pass.
+    pub measured: &'a mut dyn FnMut(),
 }
 
 /// What was measured.
@@ -71,49 +52,8 @@ pub struct Probed {
     pub notes: Vec<String>,
 }
 
-/// One point to measure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Load {
-    pub(crate) read_share: f64,
-    pub(crate) bytes: u64,
-    pub(crate) depth: u32,
-}
-
-/// Writing that goes on is of entries about this long: a piece, which every device takes as one request.
-const SUSTAINED_BYTES: u64 = PIECE as u64;
-
-impl ProbePlan {
-    /// How many points there are.
-    pub fn points(&self) -> usize {
-        self.sizes.len() * self.depths.len() * self.read_shares.len()
-    }
-
-    /// The least working set: a half of more entries than can be in flight to be read, and one to be written.
-    pub fn least_bytes(&self) -> u64 {
-        let (bytes, depth) = (self.largest(), u64::from(self.deepest()));
-        bytes.saturating_mul(depth.saturating_add(1)).saturating_mul(2)
-    }
-
-    /// What a device has to have room for: the working set and what is in flight.
-    pub fn room_bytes(&self) -> u64 {
-        let in_flight = self.largest().saturating_mul(u64::from(self.deepest()) + 1);
-        self.working_set_bytes.saturating_add(in_flight)
-    }
-
-    fn largest(&self) -> u64 {
-        self.sizes.iter().copied().max().unwrap_or_default()
-    }
-
-    fn deepest(&self) -> u32 {
-        self.depths.iter().copied().max().unwrap_or_default()
-    }
-
-    fn sustained_load(&self) -> Option<Load> {
-        let nearest = self.sizes.iter().copied().min_by_key(|bytes| bytes.abs_diff(SUSTAINED_BYTES))?;
-        let load = Load { read_share: 0.0, bytes: nearest, depth: self.deepest() };
-        (self.sustained_seconds > 0.0).then_some(load)
-    }
-}
+/// How many entries are removed at a time.
+const REMOVALS: usize = 64;
 
 /// Measures a backend. What it holds already is refused, what is written is removed whatever ends it.
 pub fn probe(plan: &ProbePlan, observer: ProbeObserver<'_>) -> Result<Probed> {
@@ -138,87 +78,107 @@ pub(crate) fn probe_on(
         let what = format!("{} entries are there already", store.len());
         return Err(Error::usage(what).at(plan.location.clone()).hint("name a place without any"));
     }
-    let mut probe = Probe { store, plan, observer, done: Probed::default() };
+    let mut probe = Probe { store, plan, observer, turn: 0, done: Probed::default() };
     let result = probe.all();
     probe.done.notes = probe.store.notes();
-    let cleared = probe.store.clear().and_then(|()| probe.store.trim());
-    result?;
-    cleared.map_err(|error| Error::usage(format!("cannot remove what was written: {error}")))?;
-    Ok(probe.done)
+    let cleared = clear(&probe.store);
+    match (result, cleared) {
+        (Ok(()), Ok(())) => Ok(probe.done),
+        (Err(failed), Err(kept)) => Err(failed.hint(kept.to_string())),
+        (Err(failed), Ok(())) | (Ok(()), Err(failed)) => Err(failed),
+    }
+}
+
+/// Removes every entry and what the backend keeps for later ones, many at a time: a server may be far away. What
+/// cannot be removed keeps nothing else.
+fn clear(store: &Arc<Store>) -> Result<()> {
+    let kept = |error: String| Error::usage(format!("cannot remove what was written: {error}"));
+    let mut lane = lane(store, REMOVALS)?;
+    let mut keys = store.keys().into_iter();
+    let mut failure = None;
+    keys.by_ref().take(REMOVALS).for_each(|key| _ = lane.remove(key));
+    while let Some(done) = lane.wait() {
+        if let Outcome::Failed(error) = done.outcome {
+            failure = Some(kept(error.to_string()));
+        }
+        keys.next().into_iter().for_each(|key| _ = lane.remove(key));
+    }
+    drop(lane);
+    let trimmed = store.trim().map_err(|error| kept(error.to_string()));
+    failure.map_or(trimmed, Err)
 }
 
 struct Probe<'a, 'o> {
     store: Arc<Store>,
     plan: &'a ProbePlan,
     observer: ProbeObserver<'o>,
+    /// How often threads were set to work.
+    turn: u64,
     done: Probed,
 }
 
 impl Probe<'_, '_> {
     fn all(&mut self) -> Result<()> {
-        if let Some(load) = self.plan.sustained_load() {
+        let first = self.plan.sustained_load();
+        if let Some(load) = first {
+            self.write(load.bytes)?;
             self.sustained(load)?;
         }
-        for &bytes in &self.plan.sizes {
-            self.size(bytes)?;
-        }
+        let others = self.plan.sizes.iter().filter(|bytes| first.is_none_or(|load| load.bytes != **bytes));
+        others.copied().try_for_each(|bytes| self.write(bytes))?;
+        self.passes()?;
         self.done.partial = self.is_stopped();
         Ok(())
     }
 
-    fn sustained(&mut self, load: Load) -> Result<()> {
-        let Some(mut set) = self.written(load.bytes)? else { return Ok(()) };
-        let mut lane = self.lane(load)?;
-        let seconds = self.plan.sustained_seconds;
-        self.done.sustained = course::measure(&mut lane, &mut set, (load, seconds), self.observer.stop)?;
-        Ok(())
+    /// Writes all entries of a size, unless it is stopped.
+    fn write(&self, bytes: u64) -> Result<()> {
+        let depth = self.plan.deepest(bytes);
+        let mut lane = lane(&self.store, Load { read_share: 0.0, bytes, depth }.pieces(depth))?;
+        WorkingSet::of(bytes, self.plan).write(&mut lane, depth as usize, self.observer.stop)
     }
 
-    /// Every point of one size; reads first, since writing changes what they find.
-    fn size(&mut self, bytes: u64) -> Result<()> {
-        let Some(mut set) = self.written(bytes)? else { return Ok(()) };
-        for &read_share in &self.plan.read_shares {
-            for &depth in &self.plan.depths {
-                let load = Load { read_share, bytes, depth };
-                let mut lane = self.lane(load)?;
-                let seconds = self.plan.seconds_per_point;
-                let point = point::measure(&mut lane, &mut set, (load, seconds), self.observer.stop)?;
-                let Some(point) = point else { return Ok(()) };
-                (self.observer.measured)(&point);
-                self.done.points.push(point);
-            }
+    fn sustained(&mut self, load: Load) -> Result<()> {
+        if !self.is_stopped() {
+            let seconds = self.plan.sustained_seconds;
+            self.done.sustained = course::measure(self.crew(load), seconds)?;
         }
         Ok(())
     }
 
-    /// Entries of one size in place of those there are; `None` when it was stopped.
-    fn written(&mut self, bytes: u64) -> Result<Option<WorkingSet>> {
-        self.store
-            .clear()
-            .map_err(|error| Error::usage(format!("cannot remove what was written: {error}")))?;
-        let deepest = self.plan.deepest();
-        let mut set = WorkingSet::of(bytes, deepest, self.plan);
-        let mut lane = self.lane(Load { read_share: 0.0, bytes, depth: deepest })?;
-        let whole = set.write(&mut lane, deepest as usize, self.observer.stop)?;
-        Ok(whole.then_some(set))
+    /// Every point in every pass, as far as it is not stopped.
+    fn passes(&mut self) -> Result<()> {
+        let loads = self.plan.loads();
+        let mut tallies: Vec<Tally> = loads.iter().map(|_| Tally::default()).collect();
+        let seconds = self.plan.seconds_per_point / f64::from(self.plan.passes);
+        'passes: for _ in 0..self.plan.passes {
+            for (&load, tally) in loads.iter().zip(&mut tallies) {
+                if self.is_stopped() {
+                    break 'passes;
+                }
+                let Some(seen) = point::measure(self.crew(load), seconds)? else { break 'passes };
+                tally.add(load, &seen);
+                (self.observer.measured)();
+            }
+        }
+        let points = tallies.into_iter().zip(loads).filter_map(|(tally, load)| tally.point(load));
+        self.done.points = points.collect();
+        Ok(())
     }
 
-    fn lane(&self, load: Load) -> Result<wavetank_store::Lane> {
-        let told = |error: io::Error| Error::usage(format!("cannot open a queue: {error}"));
-        self.store.lane(pieces(load)).map_err(told)
+    fn crew(&mut self, load: Load) -> Crew<'_> {
+        self.turn += 1;
+        Crew {
+            store: &self.store,
+            set: WorkingSet::of(load.bytes, self.plan),
+            load,
+            threads: self.plan.threads,
+            turn: self.turn,
+            stop: self.observer.stop,
+        }
     }
 
     fn is_stopped(&self) -> bool {
         self.observer.stop.load(Ordering::Relaxed)
     }
-}
-
-/// As many pieces at the device as the benchmark's lanes have unless told otherwise.
-const PIECES: usize = 32;
-
-/// How many pieces may be at the device: all of those in flight, or as many as is usual if that is enough to
-/// have one of each operation there.
-fn pieces(load: Load) -> usize {
-    let (depth, each) = (load.depth as usize, load.bytes.div_ceil(PIECE as u64).max(1) as usize);
-    depth.saturating_mul(each).min(PIECES).max(depth)
 }

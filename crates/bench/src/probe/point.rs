@@ -1,121 +1,121 @@
-//! One point: operations of one size, as many in flight as the queue is deep.
+//! One point: operations on entries of one size, as many in flight as the queue is deep, in one or more passes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use wavetank_model::{IoTimes, Result, TIER_QUANTILES, TierLatency, TierPoint};
-use wavetank_store::Lane;
 
-use super::Load;
-use super::set::{Ended, WorkingSet, ended};
+use super::crew::{Crew, Halt, Hand};
+use super::plan::Load;
+use super::set::{Ended, ended};
+use super::window::{Moment, Span, Window};
 
 /// Which share of the time goes by before anything is counted.
 const WARM_UP_SHARE: f64 = 0.2;
-/// A point of slow operations goes on until as many rounds of them ended, …
+/// A pass of slow operations goes on until as many rounds of them ended, …
 const ROUNDS: u64 = 2;
 /// … but no longer than this many times its span.
-const PATIENCE: f64 = 10.0;
-/// Into how many parts operations fall to see how bandwidth scatters, and how many each has at least.
-const PARTS: usize = 5;
-const PART_LEAST: usize = 2;
+const PATIENCE: f64 = 5.0;
 /// An hour; what takes longer counts as that.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Measures a point for some seconds; `None` when it was stopped.
-pub(super) fn measure(
-    lane: &mut Lane,
-    set: &mut WorkingSet,
-    (load, seconds): (Load, f64),
-    stop: &AtomicBool,
-) -> Result<Option<TierPoint>> {
-    (0..load.depth).for_each(|_| set.ask(lane, load.read_share));
+/// Measures a point for some seconds, once; `None` when it was stopped.
+pub(super) fn measure(crew: Crew<'_>, seconds: f64) -> Result<Option<Seen>> {
+    let depth = u64::from(crew.load.depth);
     // Those that began together end together: the first round is not what comes after it.
-    let warm_up = Span { seconds: seconds * WARM_UP_SHARE, operations: u64::from(load.depth) };
-    let mut tally = Tally::start();
-    while warm_up.goes_on(&tally) {
-        if !next(lane, set, (load, &mut tally))? || stop.load(Ordering::Relaxed) {
-            return Ok(None);
+    let warm_up = Span { seconds: seconds * WARM_UP_SHARE, operations: depth, patience: f64::INFINITY };
+    let window = Window::after(warm_up, Span { seconds, operations: ROUNDS * depth, patience: PATIENCE });
+    let parts = crew.work(|hand, halt| count(hand, crew.load, &window, halt))?;
+    Ok(parts.and_then(|parts| parts.into_iter().reduce(Seen::beside)))
+}
+
+/// One thread's operations.
+fn count(mut hand: Hand, load: Load, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
+    let mut seen = Seen::default();
+    (0..hand.depth).for_each(|_| hand.part.ask(&mut hand.lane, load.read_share));
+    while let Some(done) = hand.lane.wait() {
+        if halt.is_called() {
+            break;
         }
-    }
-    let span = Span { seconds, operations: ROUNDS * u64::from(load.depth) };
-    let mut tally = Tally::start();
-    while tally.ends.is_empty() || span.goes_on(&tally) {
-        if !next(lane, set, (load, &mut tally))? || stop.load(Ordering::Relaxed) {
-            return Ok(None);
+        let ended = ended(done.outcome)?;
+        match window.saw_end(Instant::now()) {
+            Moment::Before => {}
+            Moment::Inside(elapsed) => seen.count(ended, done.times, elapsed),
+            Moment::After => continue,
         }
+        hand.part.ask(&mut hand.lane, load.read_share);
     }
-    while let Some(done) = lane.wait() {
-        ended(done.outcome)?;
-    }
-    Ok(Some(tally.point(load)))
+    Ok(seen)
 }
 
-/// Waits for an operation and asks for the one after it; `false` when there is none.
-fn next(lane: &mut Lane, set: &mut WorkingSet, (load, tally): (Load, &mut Tally)) -> Result<bool> {
-    let Some(done) = lane.wait() else { return Ok(false) };
-    tally.count(ended(done.outcome)?, done.times);
-    set.ask(lane, load.read_share);
-    Ok(true)
-}
-
-/// How long something goes on: a time, and longer where too little ended in it.
-struct Span {
-    seconds: f64,
-    operations: u64,
-}
-
-impl Span {
-    fn goes_on(&self, tally: &Tally) -> bool {
-        let elapsed = tally.start.elapsed().as_secs_f64();
-        let are_few = (tally.ends.len() as u64) < self.operations;
-        elapsed < self.seconds || (are_few && elapsed < self.seconds * PATIENCE)
-    }
-}
-
-/// What ended since a moment.
-struct Tally {
-    start: Instant,
-    /// When each operation was seen to have ended.
-    ends: Vec<Duration>,
+/// What ended while it was counted.
+#[derive(Default)]
+pub(super) struct Seen {
+    elapsed: Duration,
     reads: Latencies,
     writes: Latencies,
 }
 
-impl Tally {
-    fn start() -> Self {
-        let (reads, writes) = (Latencies::default(), Latencies::default());
-        Self { ends: Vec::new(), reads, writes, start: Instant::now() }
-    }
-
-    fn count(&mut self, ended: Ended, times: IoTimes) {
+impl Seen {
+    fn count(&mut self, ended: Ended, times: IoTimes, elapsed: Duration) {
         match ended {
             Ended::Read => self.reads.record(times),
             Ended::Written => self.writes.record(times),
             Ended::Skipped => return,
         }
-        self.ends.push(self.start.elapsed());
+        self.elapsed = self.elapsed.max(elapsed);
     }
 
-    fn point(&self, load: Load) -> TierPoint {
-        let operations = self.ends.len() as u64;
-        let seconds = self.ends.last().map_or(0.0, Duration::as_secs_f64).max(1e-9);
-        TierPoint {
+    /// Together with what another thread saw at the same time.
+    fn beside(mut self, other: Self) -> Self {
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.reads.add(&other.reads);
+        self.writes.add(&other.writes);
+        self
+    }
+}
+
+/// What was seen of a point in all passes so far.
+#[derive(Default)]
+pub(super) struct Tally {
+    seconds: f64,
+    pass_bytes_per_second: Vec<f64>,
+    reads: Latencies,
+    writes: Latencies,
+}
+
+impl Tally {
+    /// Adds a pass; one in which nothing ended says nothing.
+    pub(super) fn add(&mut self, load: Load, seen: &Seen) {
+        let (operations, seconds) = (seen.reads.count + seen.writes.count, seen.elapsed.as_secs_f64());
+        if operations == 0 {
+            return;
+        }
+        self.seconds += seconds;
+        self.pass_bytes_per_second.push(operations as f64 * load.bytes as f64 / seconds);
+        self.reads.add(&seen.reads);
+        self.writes.add(&seen.writes);
+    }
+
+    /// The point; `None` where nothing was seen of it.
+    pub(super) fn point(self, load: Load) -> Option<TierPoint> {
+        let operations = self.reads.count + self.writes.count;
+        (operations > 0).then(|| TierPoint {
             read_share: load.read_share,
             bytes: load.bytes,
             depth: load.depth,
             operations,
             reads: self.reads.count,
-            seconds,
-            bytes_per_second: operations as f64 * load.bytes as f64 / seconds,
-            scatter: scatter(&self.ends),
+            seconds: self.seconds,
+            bytes_per_second: operations as f64 * load.bytes as f64 / self.seconds,
+            pass_bytes_per_second: self.pass_bytes_per_second,
             read: self.reads.summary(),
             write: self.writes.summary(),
-        }
+        })
     }
 }
 
-/// Latencies of one kind of operation.
+/// Latencies of one kind of operation, from being asked for to the end, as the benchmark reports them.
 #[derive(Default)]
 struct Latencies {
     count: u64,
@@ -129,8 +129,15 @@ impl Latencies {
         self.count += 1;
         self.total_ns += u128::from(times.total.0);
         self.device_ns += u128::from(times.device.0);
-        let bounds = || Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("sound bounds");
-        self.seen.get_or_insert_with(bounds).saturating_record(times.total.0);
+        self.seen.get_or_insert_with(histogram).saturating_record(times.total.0);
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Some(theirs) = &other.seen else { return };
+        self.count += other.count;
+        self.total_ns += other.total_ns;
+        self.device_ns += other.device_ns;
+        self.seen.get_or_insert_with(histogram).add(theirs).expect("histograms of the same bounds");
     }
 
     fn summary(&self) -> Option<TierLatency> {
@@ -144,39 +151,60 @@ impl Latencies {
     }
 }
 
-/// The standard deviation of the rates of equal parts of the operations, as a share of their mean.
-fn scatter(ends: &[Duration]) -> Option<f64> {
-    let each = ends.len() / PARTS;
-    if each < PART_LEAST {
-        return None;
-    }
-    let mut before = Duration::ZERO;
-    let rates: Vec<f64> = (1..=PARTS)
-        .map(|part| {
-            let end = ends[part * each - 1];
-            let rate = each as f64 / (end - before).as_secs_f64().max(1e-9);
-            before = end;
-            rate
-        })
-        .collect();
-    let mean = rates.iter().sum::<f64>() / PARTS as f64;
-    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
-    Some(variance.sqrt() / mean)
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("sound bounds")
 }
 
 #[cfg(test)]
 mod tests {
+    use wavetank_model::Nanos;
+
     use super::*;
 
-    /// Broken by: rates of parts that begin at the start, or a deviation that is no share.
+    fn seen(latencies_us: impl Iterator<Item = u64>, seconds: u64) -> Seen {
+        let mut seen = Seen::default();
+        for latency in latencies_us {
+            let total = Nanos(latency * 1000);
+            let times = IoTimes { total, device: total, ..IoTimes::default() };
+            seen.count(Ended::Read, times, Duration::from_secs(seconds));
+        }
+        seen
+    }
+
+    /// Broken by: passes that are averaged instead of added up, or whose own rates are lost.
     #[test]
-    fn scatter_is_of_the_parts() {
-        let even: Vec<Duration> = (1..=20).map(Duration::from_secs).collect();
-        assert_eq!(scatter(&even), Some(0.0));
-        assert_eq!(scatter(&even[..9]), None);
-        // Rates 2, 1, 1, 1, 1: the mean is 1.2, the deviation the root of 0.2.
-        let halved: Vec<Duration> = [5, 10, 20, 30, 40, 50, 60, 70, 80, 90].map(Duration::from_secs).to_vec();
-        let expected = 0.2_f64.sqrt() / 1.2;
-        assert!((scatter(&halved).unwrap() - expected).abs() < 1e-9);
+    fn passes_add_up_and_keep_their_rates() {
+        let load = Load { read_share: 1.0, bytes: 10, depth: 1 };
+        let mut tally = Tally::default();
+        tally.add(load, &seen(1..=30, 1));
+        tally.add(load, &seen(1..=30, 3));
+        tally.add(load, &seen(std::iter::empty(), 0));
+        let point = tally.point(load).unwrap();
+        assert_eq!((point.operations, point.seconds, point.bytes_per_second), (60, 4.0, 150.0));
+        assert_eq!(point.pass_bytes_per_second, [300.0, 100.0]);
+        assert_eq!(Tally::default().point(load), None);
+    }
+
+    /// Broken by: threads whose times are added up.
+    #[test]
+    fn threads_work_at_the_same_time() {
+        let load = Load { read_share: 1.0, bytes: 10, depth: 2 };
+        let mut tally = Tally::default();
+        tally.add(load, &seen(1..=10, 2).beside(seen(1..=20, 3)));
+        let point = tally.point(load).unwrap();
+        assert_eq!((point.operations, point.seconds, point.bytes_per_second), (30, 3.0, 100.0));
+    }
+
+    /// Broken by: a quantile that lies between or beyond what was seen.
+    #[test]
+    fn a_quantile_is_a_latency_that_was_seen() {
+        let load = Load { read_share: 1.0, bytes: 1, depth: 1 };
+        let mut tally = Tally::default();
+        tally.add(load, &seen((1..=40).map(|number| number * 10), 1));
+        let read = tally.point(load).unwrap().read.unwrap();
+        let expected = [10.0, 40.0, 100.0, 200.0, 300.0, 360.0, 380.0, 400.0, 400.0, 400.0];
+        for (quantile, expected) in read.quantiles_us.into_iter().zip(expected) {
+            assert!((quantile / expected - 1.0).abs() < 1e-3, "{quantile} for {expected}");
+        }
     }
 }

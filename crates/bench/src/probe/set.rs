@@ -1,5 +1,5 @@
-//! The entries that a point reads and writes: one half is read, the other written again and again, so that
-//! no read waits for a write of the same entry.
+//! The entries that points of one size read and write: one half is read, the other written again and again, so
+//! that no read waits for a write of the same entry.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,16 +9,22 @@ use wavetank_store::{Existing, Key, Lane, Outcome, Payload, Put, Want};
 
 use super::ProbePlan;
 
-/// More small entries say nothing new, and take long to write.
-const ENTRIES_MAX: u64 = 4096;
-
 /// Entries of one size.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct WorkingSet {
     bytes: u64,
     /// How many are only read; as many again are written.
     half: u64,
-    writes: u64,
     seed: u64,
+}
+
+/// What one of the threads asks for: any entry to read, some of the others to write.
+pub(super) struct Part {
+    set: WorkingSet,
+    /// The entries to write that are this thread's: this one, and every so many after it.
+    first: u64,
+    stride: u64,
+    written: u64,
     draw: Draw,
 }
 
@@ -32,51 +38,59 @@ pub(super) enum Ended {
 }
 
 impl WorkingSet {
-    /// As many entries of `bytes` as the plan wants, and enough for `depth` operations in flight.
-    pub(super) fn of(bytes: u64, depth: u32, plan: &ProbePlan) -> Self {
-        let least = u64::from(depth) + 1;
-        let half = (plan.working_set_bytes / bytes / 2).min(ENTRIES_MAX / 2).max(least);
-        Self { bytes, half, writes: 0, seed: plan.seed, draw: seeded(plan.seed, "probe") }
+    /// As many entries of `bytes` as the plan wants, and enough for what is in flight.
+    pub(super) fn of(bytes: u64, plan: &ProbePlan) -> Self {
+        Self { bytes, half: plan.half(bytes), seed: plan.seed }
     }
 
-    /// Writes every entry; `false` when it was stopped.
-    pub(super) fn write(&mut self, lane: &mut Lane, depth: usize, stop: &AtomicBool) -> Result<bool> {
+    /// Writes every entry, `depth` at a time, unless it is stopped.
+    pub(super) fn write(self, lane: &mut Lane, depth: usize, stop: &AtomicBool) -> Result<()> {
         let (mut asked, entries) = (0, 2 * self.half);
-        while asked < entries || lane.pending() > 0 {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(false);
-            }
+        while (asked < entries || lane.pending() > 0) && !stop.load(Ordering::Relaxed) {
             while asked < entries && lane.pending() < depth {
-                self.put(lane, asked);
+                self.put(lane, asked, mix(self.seed, asked));
                 asked += 1;
             }
             if let Some(done) = lane.wait() {
                 ended(done.outcome)?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Asks for an operation; a read with probability `read_share`.
-    pub(super) fn ask(&mut self, lane: &mut Lane, read_share: f64) {
-        if self.draw.random::<f64>() < read_share {
-            let number = self.draw.random_range(0..self.half);
-            lane.get(key(number), Want::Nothing);
-        } else {
-            self.put(lane, self.half + self.writes % self.half);
-        }
+    /// What the thread with this number, of so many, asks for the `turn`th time that this set is used.
+    pub(super) fn part(self, (thread, threads): (u32, u32), turn: u64) -> Part {
+        let draw = seeded(mix(mix(self.seed, turn), u64::from(thread)), "probe");
+        Part { set: self, first: u64::from(thread), stride: u64::from(threads), written: 0, draw }
     }
 
-    /// Every write has bytes of its own: a drive that looks for equal blocks finds none.
-    fn put(&mut self, lane: &mut Lane, number: u64) {
-        self.writes += 1;
-        let payload = Payload::Seeded { seed: mix(self.seed, self.writes), bytes: self.bytes };
-        lane.put(Put { key: key(number), payload, tenant: 0, existing: Existing::Replace });
+    fn put(self, lane: &mut Lane, number: u64, seed: u64) {
+        let payload = Payload::Seeded { seed, bytes: self.bytes };
+        lane.put(Put { key: self.key(number), payload, tenant: 0, existing: Existing::Replace });
+    }
+
+    fn key(self, number: u64) -> Key {
+        let mut name = [0; 16];
+        name[..8].copy_from_slice(&self.bytes.to_le_bytes());
+        name[8..].copy_from_slice(&number.to_le_bytes());
+        Key::new(name.as_slice())
     }
 }
 
-fn key(number: u64) -> Key {
-    Key::new(number.to_le_bytes().as_slice())
+impl Part {
+    /// Asks for an operation; a read with probability `read_share`.
+    pub(super) fn ask(&mut self, lane: &mut Lane, read_share: f64) {
+        if self.draw.random::<f64>() < read_share {
+            let number = self.draw.random_range(0..self.set.half);
+            lane.get(self.set.key(number), Want::Nothing);
+            return;
+        }
+        let mine = (self.set.half - self.first).div_ceil(self.stride);
+        let number = self.first + self.written % mine * self.stride;
+        self.written += 1;
+        // Every write has bytes of its own: a drive that looks for equal blocks finds none.
+        self.set.put(lane, self.set.half + number, self.draw.random());
+    }
 }
 
 /// What ended, or why it did not work.

@@ -49,6 +49,11 @@ pub(super) struct Memory {
     pub(super) storage_gb: f64,
 }
 
+/// How many threads do I/O on a machine with so many cores, unless told otherwise.
+pub(crate) fn usual_io_threads(cores: u32) -> u32 {
+    (cores / 4).clamp(1, 8)
+}
+
 /// Whole bytes of so many GiB.
 pub(super) fn gib(gigabytes: f64) -> u64 {
     (gigabytes * GIB) as u64
@@ -167,7 +172,7 @@ impl<'a> Draft<'a> {
         let prepared = if role == Role::Decode { users.saturating_mul(PREPARED_PER_USER) } else { 0 };
         let cores = self.machine.cores;
         // On a virtual clock one operation is under way at a time.
-        let threads = args.io_threads.unwrap_or((cores / 4).clamp(1, 8));
+        let threads = args.io_threads.unwrap_or(usual_io_threads(cores));
         let threads = if time == Time::Virtual { 1 } else { threads };
         let precondition_depth = args.precondition_threads.filter(|threads| *threads > 0).unwrap_or(cores);
         Plan {

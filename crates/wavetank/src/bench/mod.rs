@@ -43,6 +43,7 @@ mod validation;
 mod warn;
 
 pub use args::{BenchArgs, GenerationMode, GpuTier, ReadPolicy, Tokenizer, choice};
+pub(crate) use draft::usual_io_threads;
 pub use finished::Benched;
 pub use fio::check_fio_job;
 pub use merge::{Merged, Missing, merge};

@@ -8,6 +8,7 @@ mod graphs;
 mod laws;
 mod online;
 mod play;
+mod profile_tier;
 mod router;
 mod runs;
 mod shared;

@@ -33,21 +33,33 @@ pub(super) struct TierFlags {
     /// An option of the backend; see `wavetank list backends`.
     #[arg(long, value_name = "NAME=VALUE")]
     backend_option: Vec<String>,
-    /// Bytes of an operation: 16KiB to 16MiB by factors of 4 unless given.
+    /// Bytes of an entry: 4KiB to 64MiB by factors of 4 unless given.
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     sizes: Option<Vec<String>>,
-    /// Operations in flight: 1, 4, 16 and 64 unless given.
+    /// Operations in flight, of all threads together: 1, 4, 16 and 64 unless
+    /// given.
     #[arg(long, value_name = "DEPTHS", value_delimiter = ',')]
     depths: Option<Vec<u32>>,
-    /// How long each point is measured; 0.3 unless given.
+    /// Leave out points with more bytes in flight; 128MiB unless given.
+    #[arg(long, value_name = "SIZE")]
+    max_in_flight: Option<String>,
+    /// Threads that ask, each with a queue of its own; one for every four cores,
+    /// 8 at most, unless given, as `bench` has.
+    #[arg(long, value_name = "N")]
+    threads: Option<u32>,
+    /// How often all points are gone through, to see how they differ; 3 unless
+    /// given.
+    #[arg(long, value_name = "N")]
+    passes: Option<u32>,
+    /// How long each point is measured, in all passes together; 0.3 unless given.
     #[arg(long, value_name = "SECONDS")]
     seconds_per_point: Option<f64>,
-    /// How long writing goes on to see whether it falls; 20 unless given, 0 for
+    /// How long writing goes on to see whether it falls; 10 unless given, 0 for
     /// not at all.
     #[arg(long, value_name = "SECONDS")]
     sustained_seconds: Option<f64>,
-    /// How much of each size is written before it is measured; 1, or twice what
-    /// is in flight, unless given.
+    /// How much of each size is written before it is measured, 4,096 entries at
+    /// most; 0.5, or twice what is in flight, unless given.
     #[arg(long, value_name = "GIB")]
     size_gb: Option<f64>,
     /// What chooses entries and contents; 42 unless given.
@@ -66,6 +78,9 @@ impl TierFlags {
             backend_options: self.backend_option.clone(),
             sizes: self.sizes.clone(),
             depths: self.depths.clone(),
+            max_in_flight: self.max_in_flight.clone(),
+            threads: self.threads,
+            passes: self.passes,
             seconds_per_point: self.seconds_per_point,
             sustained_seconds: self.sustained_seconds,
             size_gb: self.size_gb,
@@ -91,8 +106,8 @@ pub(super) fn run(flags: &TierFlags) -> Result<Exit> {
     limits::raise_open_files();
     let stop = Interrupt::leaving(plan.leaves())?;
     let progress = PointProgress::start(Arc::clone(&stop.loaded));
-    progress.expect(plan.points(), 0);
-    let measured = tier::measure(&plan, &stop.raised, &mut |_| progress.done());
+    progress.expect(plan.steps(), 0);
+    let measured = tier::measure(&plan, &stop.raised, &mut || progress.done());
     drop(progress);
     let is_interrupted = stop.raised.load(Ordering::Relaxed);
     let measured = match measured {

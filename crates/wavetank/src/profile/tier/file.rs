@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use toml::Spanned;
-use wavetank_model::{Error, Result, TierProfile};
+use toml::de::{DeTable, DeValue};
+use wavetank_model::{Error, Result, TierFlaw, TierProfile};
 
 const HINT: &str = "`wavetank profile tier … -o FILE` writes profiles of tiers";
 
@@ -19,7 +18,7 @@ pub fn text(profile: &TierProfile, path: &Path) -> Result<String> {
     toml::to_string(profile).map_err(|error| unwritten(error.to_string()))
 }
 
-/// The profile in a file.
+/// The profile in a file; what is wrong with it is told with the file and the line.
 pub fn read(path: &Path) -> Result<TierProfile> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::io(path, error).hint(HINT))?;
     let file = path.display().to_string();
@@ -42,12 +41,6 @@ fn of_json(text: &str, file: &str) -> Result<TierProfile> {
     }
 }
 
-/// Where points begin.
-#[derive(Deserialize)]
-struct Places {
-    points: Vec<Spanned<IgnoredAny>>,
-}
-
 fn of_toml(text: &str, file: &str) -> Result<TierProfile> {
     let place = |offset: usize| format!("{file}:{}", line_of(text, offset));
     let broken = |error: toml::de::Error| {
@@ -56,10 +49,32 @@ fn of_toml(text: &str, file: &str) -> Result<TierProfile> {
     };
     let profile: TierProfile = toml::from_str(text).map_err(broken)?;
     let Some(flaw) = profile.flaw() else { return Ok(profile) };
-    let places: Places = toml::from_str(text).map_err(broken)?;
-    let point = flaw.point.and_then(|number| places.points.get(number));
-    let at = point.map_or_else(|| file.to_owned(), |point| place(point.span().start));
+    let at = offset_of(text, &flaw).map_or_else(|| file.to_owned(), place);
     Err(Error::input(flaw.to_string()).at(at).hint(HINT))
+}
+
+/// Where a field is; where one of a latency is wrong, the point that has it.
+fn offset_of(text: &str, flaw: &TierFlaw) -> Option<usize> {
+    let whole = DeTable::parse(text).ok()?;
+    let own = whole.get_ref();
+    let Some(number) = flaw.point else {
+        let tables = own.values().filter_map(table);
+        return std::iter::once(own).chain(tables).find_map(|table| key(table, flaw.field));
+    };
+    let point = own.get("points")?.get_ref().get(number)?;
+    key(table(point)?, flaw.field).or(Some(point.span().start))
+}
+
+fn table<'a, 'i>(value: &'a Spanned<DeValue<'i>>) -> Option<&'a DeTable<'i>> {
+    match value.get_ref() {
+        DeValue::Table(table) => Some(table),
+        _ => None,
+    }
+}
+
+/// Where the name of a field of a table is.
+fn key(table: &DeTable<'_>, field: &str) -> Option<usize> {
+    table.keys().find(|name| name.get_ref() == field).map(|name| name.span().start)
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -104,10 +119,17 @@ mod tests {
         let text = told("depth = 4", "depth = \"four\"");
         assert!(text.starts_with(&format!("t.toml:{}: ", line("depth = 4", 0))), "{text}");
         let unsound = told("operations = 2000\nreads = 1000", "operations = 2000\nreads = 3000");
+        let reads = line("reads =", 1);
+        assert!(unsound.starts_with(&format!("t.toml:{reads}: \"reads\" must be some")), "{unsound}");
+        let nested = told("mean_us = 17.2", "mean_us = 99.0");
         let point = line("[[points]]", 1);
-        assert!(unsound.starts_with(&format!("t.toml:{point}: \"reads\" must be some")), "{unsound}");
+        assert!(nested.starts_with(&format!("t.toml:{point}: \"mean_us\" must not be above")), "{nested}");
+        let setting = told("passes = 3", "passes = 0");
+        assert!(setting.starts_with(&format!("t.toml:{}: \"passes\"", line("passes", 0))), "{setting}");
+        let absent = told("[points.read]", "[points.unread]");
+        assert!(absent.contains("unread"), "{absent}");
         let other = told("wavetank-tier/1", "wavetank-tier/9");
-        assert!(other.starts_with("t.toml: \"layout\" is not one"), "{other}");
+        assert!(other.starts_with("t.toml:1: \"layout\" is not one"), "{other}");
         let json = of_json("{\n\"layout\": 1}", "t.json").unwrap_err().to_string();
         assert!(json.starts_with("t.json:2: not a profile of a tier: "), "{json}");
     }

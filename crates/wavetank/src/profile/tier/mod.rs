@@ -1,9 +1,10 @@
 //! A backend of the store measured from what the user typed to a [`TierProfile`], its file and its drift.
 //!
 //! `plan` is the only place that validates; `file` reads and writes profiles; `drift` compares two of them;
-//! `text` is what people see.
+//! `text` and `drift_text` are what people see.
 
 mod drift;
+mod drift_text;
 mod file;
 mod origin;
 mod plan;
@@ -15,12 +16,14 @@ mod text;
 use std::sync::atomic::AtomicBool;
 
 use wavetank_bench::{ProbeObserver, ProbePlan, Probed, probe};
-use wavetank_model::{Error, Result, TIER_LAYOUT, TierPoint, TierProfile, TierSettings};
+use wavetank_model::{Error, Result, TIER_LAYOUT, TierSettings};
 
-pub use drift::{Change, Drift};
+pub use drift::{Change, Drift, Verdict};
+pub use drift_text::drift_table;
 pub use file::{read, text as file_text};
 pub use plan::{Extent, TierArgs, TierProbe};
-pub use text::{drift_table, table};
+pub use text::table;
+pub use wavetank_model::{TIER_QUANTILES, TierLatency, TierPoint, TierProfile};
 
 /// A measured backend, and what to know of it.
 pub struct MeasuredTier {
@@ -30,13 +33,9 @@ pub struct MeasuredTier {
     pub notes: Vec<String>,
 }
 
-/// Measures what `plan` says until it is done or `stop` is raised; `seen` is told of every point. Nothing of
-/// it is left, whatever ends it but the end of the process.
-pub fn measure(
-    plan: &TierProbe,
-    stop: &AtomicBool,
-    seen: &mut dyn FnMut(&TierPoint),
-) -> Result<MeasuredTier> {
+/// Measures what `plan` says until it is done or `stop` is raised; `seen` is told of every point in every pass.
+/// Nothing of it is left, whatever ends it but the end of the process.
+pub fn measure(plan: &TierProbe, stop: &AtomicBool, seen: &mut dyn FnMut()) -> Result<MeasuredTier> {
     let origin = origin::find(&plan.target)?;
     let place = plan.target.place()?;
     let probe_plan = ProbePlan { location: place.location(), ..plan.probe.clone() };
@@ -45,10 +44,21 @@ pub fn measure(
     let Probed { points, sustained, partial, notes } = probed?;
     left?;
     if points.is_empty() {
-        return Err(Error::usage("it was ended before the first point was measured"));
+        return Err(Error::usage("it was ended before the first point was measured: there is no profile"));
     }
-    let ProbePlan { seconds_per_point, sustained_seconds, working_set_bytes, seed, .. } = probe_plan;
-    let settings = TierSettings { seconds_per_point, sustained_seconds, working_set_bytes, threads: 1, seed };
-    let layout = TIER_LAYOUT.to_owned();
+    let (layout, settings) = (TIER_LAYOUT.to_owned(), settings(&probe_plan));
     Ok(MeasuredTier { profile: TierProfile { layout, partial, origin, settings, sustained, points }, notes })
+}
+
+fn settings(plan: &ProbePlan) -> TierSettings {
+    TierSettings {
+        passes: plan.passes,
+        seconds_per_point: plan.seconds_per_point,
+        sustained_seconds: plan.sustained_seconds,
+        working_set_bytes: plan.working_set_bytes,
+        entries_max: plan.entries_max,
+        in_flight_bytes_max: plan.in_flight_bytes_max,
+        threads: plan.threads,
+        seed: plan.seed,
+    }
 }

@@ -8,7 +8,7 @@ use wavetank_store::backends;
 
 use super::target::{Target, Where};
 use crate::bench::suite::Hardware;
-use crate::bench::{backend_option, free_bytes};
+use crate::bench::{backend_option, free_bytes, usual_io_threads};
 
 /// What was typed to measure a tier.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,15 +19,21 @@ pub struct TierArgs {
     pub backend: Option<String>,
     /// Options of the backend, `NAME=VALUE`.
     pub backend_options: Vec<String>,
-    /// Bytes of an operation, with units.
+    /// Bytes of an entry, with units.
     pub sizes: Option<Vec<String>>,
     /// Operations in flight.
     pub depths: Option<Vec<u32>>,
-    /// How long a point is measured.
+    /// Bytes in flight that no point has more of, with units.
+    pub max_in_flight: Option<String>,
+    /// Threads that ask.
+    pub threads: Option<u32>,
+    /// How often all points are gone through.
+    pub passes: Option<u32>,
+    /// How long a point is measured, in all passes together.
     pub seconds_per_point: Option<f64>,
     /// How long writing goes on.
     pub sustained_seconds: Option<f64>,
-    /// How much is written before, in GiB.
+    /// How much of each size is written before, in GiB.
     pub size_gb: Option<f64>,
     /// What chooses entries and contents.
     pub seed: Option<u64>,
@@ -53,19 +59,30 @@ pub struct TierProbe {
 }
 
 const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// What KV entries are between: one block of a small model, many of a large one.
-const SIZES: [u64; 6] = [16 * KIB, 64 * KIB, 256 * KIB, 1024 * KIB, 4096 * KIB, 16_384 * KIB];
+/// From a piece of a KV block to many blocks of a large model.
+const SIZES: [u64; 8] = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB];
 const DEPTHS: [u32; 4] = [1, 4, 16, 64];
-const QUICK_SIZES: [u64; 3] = [64 * KIB, 1024 * KIB, 4096 * KIB];
+const QUICK_SIZES: [u64; 3] = [16 * KIB, 256 * KIB, 4 * MIB];
 const QUICK_DEPTHS: [u32; 2] = [1, 16];
-/// Reads alone, mixed with writes, writes alone: what they cost each other is between.
-const READ_SHARES: [f64; 4] = [1.0, 0.7, 0.5, 0.0];
+/// Reads alone, half of each, writes alone: what they cost each other is between.
+const READ_SHARES: [f64; 3] = [1.0, 0.5, 0.0];
 const DEEPEST: u32 = 1024;
+/// Large entries are many pieces: a few of them are as much as a device takes at a time.
+const IN_FLIGHT_MAX: u64 = 128 * MIB;
+const THREADS_MAX: u32 = 256;
+/// Enough to see how passes differ.
+const PASSES: u32 = 3;
+const QUICK_PASSES: u32 = 2;
+const PASSES_MAX: u32 = 100;
 const SEED: u64 = 42;
-/// More than a drive keeps in its own memory, where the least is not more already.
-const WORKING_SET: u64 = GIB;
-const QUICK_WORKING_SET: u64 = GIB / 4;
+/// Of each size; all together more than a drive keeps in its own memory.
+const WORKING_SET: u64 = GIB / 2;
+const QUICK_WORKING_SET: u64 = GIB / 8;
+/// More small entries say nothing new, and take long to write.
+const ENTRIES_MAX: u64 = 4096;
+const QUICK_ENTRIES_MAX: u64 = 512;
 /// What may be taken of what is free of a disk, as in the storage benchmark, and of all main memory.
 const DISK_PERCENT: u64 = 95;
 const MEMORY_PERCENT: u64 = 80;
@@ -78,7 +95,7 @@ impl TierProbe {
         let usual = |whole: f64, quick: f64| if is_quick { quick } else { whole };
         let seconds = within("--seconds-per-point", args.seconds_per_point, usual(0.3, 0.1), 0.001..=3600.0)?;
         let sustained =
-            within("--sustained-seconds", args.sustained_seconds, usual(20.0, 3.0), 0.0..=86_400.0)?;
+            within("--sustained-seconds", args.sustained_seconds, usual(10.0, 2.0), 0.0..=86_400.0)?;
         let mut probe = ProbePlan {
             backend: target.backend.to_owned(),
             location: target.shown(),
@@ -86,19 +103,28 @@ impl TierProbe {
             sizes: sizes(args)?,
             depths: depths(args)?,
             read_shares: READ_SHARES.to_vec(),
+            in_flight_bytes_max: in_flight(args)?,
+            threads: count("--threads", args.threads, usual_threads()?, THREADS_MAX)?,
+            passes: count("--passes", args.passes, if is_quick { QUICK_PASSES } else { PASSES }, PASSES_MAX)?,
             seconds_per_point: seconds,
             sustained_seconds: sustained,
             working_set_bytes: 0,
+            entries_max: if is_quick { QUICK_ENTRIES_MAX } else { ENTRIES_MAX },
             seed: seed(args.seed.unwrap_or(SEED))?,
         };
+        let most = probe.in_flight_bytes_max;
+        if probe.sizes.iter().any(|bytes| bytes.saturating_mul(probe.depths[0].into()) > most) {
+            let what = "the largest of --sizes does not fit, even at the smallest of --depths";
+            return Err(Error::usage(what).at("--max-in-flight").hint("give more, or leave out that size"));
+        }
         probe.working_set_bytes = working_set(args, &probe)?;
         check_room(&target, &probe)?;
         Ok(Self { target, probe })
     }
 
-    /// How many points are measured.
-    pub fn points(&self) -> usize {
-        self.probe.points()
+    /// How often a point is measured: every one in every pass.
+    pub fn steps(&self) -> usize {
+        self.probe.points() * self.probe.passes as usize
     }
 
     /// Where something may be left if the process is killed.
@@ -128,6 +154,32 @@ fn depths(args: &TierArgs) -> Result<Vec<u32>> {
         return Err(Error::usage(format!("must be between 1 and {DEEPEST}")).at("--depths"));
     }
     rising("--depths", typed)
+}
+
+fn in_flight(args: &TierArgs) -> Result<u64> {
+    let most = match &args.max_in_flight {
+        Some(text) => size::parse(text, "--max-in-flight")?,
+        None => IN_FLIGHT_MAX.max(largest_alone(args)?),
+    };
+    // TOML has no larger numbers.
+    Ok(most.min(i64::MAX as u64))
+}
+
+/// What is in flight at least of the sizes and depths that were typed.
+fn largest_alone(args: &TierArgs) -> Result<u64> {
+    let (sizes, depths) = (sizes(args)?, depths(args)?);
+    Ok(sizes[sizes.len() - 1].saturating_mul(depths[0].into()))
+}
+
+/// As many as the benchmark has.
+fn usual_threads() -> Result<u32> {
+    Ok(usual_io_threads(Hardware::without_place()?.cores))
+}
+
+fn count(flag: &str, typed: Option<u32>, usual: u32, most: u32) -> Result<u32> {
+    let value = typed.unwrap_or(usual);
+    let is_sound = (1..=most).contains(&value);
+    is_sound.then_some(value).ok_or_else(|| Error::usage(format!("must be between 1 and {most}")).at(flag))
 }
 
 /// Sorted, each once.
@@ -199,12 +251,41 @@ mod tests {
     fn the_working_set_is_more_than_what_is_in_flight() {
         for extent in [Extent::Whole, Extent::Quick] {
             let probe = TierProbe::new(&TierArgs { extent, ..args("memory") }).unwrap().probe;
-            let in_flight = probe.sizes.last().unwrap() * u64::from(*probe.depths.last().unwrap());
-            assert!(probe.working_set_bytes > 2 * in_flight, "{extent:?}");
+            assert!(probe.working_set_bytes >= probe.least_bytes(), "{extent:?}");
         }
-        let small = TierArgs { size_gb: Some(0.5), ..args("memory") };
+        let small = TierArgs { size_gb: Some(0.1), threads: Some(1), ..args("memory") };
         let told = TierProbe::new(&small).unwrap_err().to_string();
-        assert!(told.starts_with("--size-gb: must be at least 2.031 for"), "{told}");
+        assert!(told.starts_with("--size-gb: must be at least 0.250 for"), "{told}");
+    }
+
+    /// Broken by: mixes, sizes or depths without which a medium cannot be modelled.
+    #[test]
+    fn enough_is_measured_to_simulate_with() {
+        let probe = TierProbe::new(&args("memory")).unwrap().probe;
+        assert_eq!((probe.sizes[0], probe.sizes[7]), (4 * KIB, 64 * MIB));
+        assert_eq!(probe.depths, [1, 4, 16, 64]);
+        assert!([1.0, 0.5, 0.0].iter().all(|share| probe.read_shares.contains(share)));
+        assert_eq!(
+            (probe.points(), probe.left_out()),
+            (78, 18),
+            "64 MiB deeper than 1, 16 MiB than 4, 4 MiB than 16"
+        );
+    }
+
+    /// Broken by: a size that is asked for and then left out.
+    #[test]
+    fn a_size_that_is_asked_for_is_measured() {
+        let typed = |most: Option<&str>| TierArgs {
+            sizes: Some(vec!["64MiB".into()]),
+            depths: Some(vec![8, 16]),
+            max_in_flight: most.map(str::to_owned),
+            ..args("memory")
+        };
+        let probe = TierProbe::new(&typed(None)).unwrap().probe;
+        assert_eq!((probe.points(), probe.left_out()), (3, 3));
+        assert_eq!(TierProbe::new(&typed(Some("1GiB"))).unwrap().probe.left_out(), 0);
+        let told = TierProbe::new(&typed(Some("256MiB"))).unwrap_err().to_string();
+        assert!(told.starts_with("--max-in-flight: the largest of --sizes does not fit"), "{told}");
     }
 
     /// Broken by: a flag that is read and not checked.
@@ -218,6 +299,13 @@ mod tests {
                 "--seconds-per-point: must be",
             ),
             (TierArgs { sustained_seconds: Some(-1.0), ..args("memory") }, "--sustained-seconds: must be"),
+            (TierArgs { threads: Some(0), ..args("memory") }, "--threads: must be between 1 and 256"),
+            (TierArgs { passes: Some(101), ..args("memory") }, "--passes: must be between 1 and 100"),
+            (TierArgs { max_in_flight: Some("1".into()), ..args("memory") }, "--max-in-flight: \"1\" is no"),
+            (
+                TierArgs { size_gb: Some(9e5), sizes: Some(vec!["64GiB".into()]), ..args("memory") },
+                "memory: ",
+            ),
             (TierArgs { seed: Some(u64::MAX), ..args("memory") }, "--seed: must be at most"),
             (
                 TierArgs { backend_options: vec!["x=1".into()], ..args("memory") },

@@ -12,6 +12,7 @@ use wavetank_store::backends::{self, Entry};
 const OF_DIRECTORIES: &str = "direct";
 /// The backend of addresses.
 const OF_ADDRESSES: (&str, &str) = ("s3://", "object");
+const TARGETS: &str = "name a directory that is there, memory, cuda or s3://bucket/prefix";
 /// What everything of ours is in.
 const PREFIX: &str = "wavetank-profile-";
 
@@ -54,7 +55,9 @@ impl Target {
             return Err(Error::usage(what).at("--backend").hint(hint));
         }
         if !entry.caps.keeps_bytes {
-            return Err(Error::usage(format!("{} holds no bytes: nothing is measured", entry.name)).at(typed));
+            return Err(Error::usage(format!("{} holds no bytes: nothing is measured", entry.name))
+                .at(typed)
+                .hint(TARGETS));
         }
         Ok(Self { backend: entry.name, site })
     }
@@ -103,7 +106,7 @@ fn address(typed: &str) -> Result<&'static Entry> {
     }
     Err(Error::usage("is no address of a backend that is measured")
         .at(without_login(typed))
-        .hint(format!("addresses begin with {scheme}")))
+        .hint(format!("addresses begin with {scheme}; {TARGETS}")))
 }
 
 fn directory(typed: &str, backend: &str) -> Result<(&'static Entry, Where)> {
@@ -112,9 +115,7 @@ fn directory(typed: &str, backend: &str) -> Result<(&'static Entry, Where)> {
         let what = format!("{backend} does not keep entries in a directory");
         return Err(Error::usage(what).at("--backend").hint("for a directory: direct, buffered"));
     }
-    let wrong = |what: String| {
-        Error::usage(what).at(typed).hint("name a directory, memory, cuda or s3://bucket/prefix")
-    };
+    let wrong = |what: String| Error::usage(what).at(typed).hint(TARGETS);
     let path = Path::new(typed).canonicalize().map_err(|error| wrong(format!("cannot be used: {error}")))?;
     if !path.is_dir() {
         return Err(wrong("is not a directory".to_owned()));
@@ -123,7 +124,9 @@ fn directory(typed: &str, backend: &str) -> Result<(&'static Entry, Where)> {
 }
 
 fn unusable(path: &Path, error: &std::io::Error) -> Error {
-    Error::usage(format!("cannot write here: {error}")).at(path.display().to_string())
+    Error::usage(format!("cannot write here: {error}"))
+        .at(path.display().to_string())
+        .hint("name a directory that may be written to")
 }
 
 /// A place of our own.
@@ -183,6 +186,16 @@ mod tests {
             let error = read(typed, backend).unwrap_err();
             assert!(error.starts_with(told), "{error}");
         }
+    }
+
+    /// Broken by: a directory that cannot be written to, told without its name or what to do.
+    #[test]
+    fn a_directory_that_cannot_be_written_to_is_refused() {
+        // Nobody may, root included.
+        let site = Where::Directory(PathBuf::from("/proc"));
+        let refused = Target { backend: OF_DIRECTORIES, site }.place().err().unwrap();
+        assert!(refused.to_string().starts_with("/proc: cannot write here: "), "{refused}");
+        assert!(refused.advice().is_some(), "{refused:?}");
     }
 
     /// Broken by: entries that are stored in the directory itself, or a folder that stays.

@@ -16,7 +16,9 @@ pub(super) fn profile() -> TierProfile {
         reads,
         seconds: 0.3,
         bytes_per_second: operations as f64 * 65_536.0 / 0.3,
-        scatter: Some(0.01),
+        pass_bytes_per_second: [0.99, 1.0, 1.01]
+            .map(|part| part * operations as f64 * 65_536.0 / 0.3)
+            .to_vec(),
         read: (reads > 0).then(|| latency(f64::from(depth) / 3.0)),
         write: (reads < operations).then(|| latency(f64::from(depth))),
     };
@@ -35,9 +37,12 @@ pub(super) fn profile() -> TierProfile {
             file_system: Some("ext4".to_owned()),
         },
         settings: TierSettings {
+            passes: 3,
             seconds_per_point: 0.3,
             sustained_seconds: 4.0,
             working_set_bytes: 1 << 30,
+            entries_max: 4096,
+            in_flight_bytes_max: 1 << 28,
             threads: 1,
             seed: 42,
         },
@@ -50,6 +55,6 @@ pub(super) fn profile() -> TierProfile {
             fell_at_seconds: Some(2.0),
             course_bytes_per_second: vec![2e9, 1e9 / 3.0],
         }),
-        points: vec![point(1.0, 1, 1000, 1000), point(0.5, 4, 2000, 1000), point(0.0, 4, 700, 0)],
+        points: vec![point(1.0, 1, 1000, 1000), point(0.5, 4, 2000, 1000), point(0.0, 4, 70, 0)],
     }
 }

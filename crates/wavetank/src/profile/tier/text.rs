@@ -1,14 +1,15 @@
-//! Profiles of tiers and their drift for people.
+//! Profiles of tiers for people.
 
-use wavetank_model::{Sustained, TierLatency, TierPoint, TierProfile};
+use wavetank_model::{Sustained, TIER_QUANTILES, TierLatency, TierPoint, TierProfile};
 use wavetank_report::render::table::framed;
 
-use super::drift::{Change, Drift, MEDIAN, P99};
+use super::drift::{MEDIAN, P99};
 
 const COLUMNS: &[&str] = &[
     "Operations",
     "size",
     "depth",
+    "count",
     "MB/s",
     "scatter %",
     "read P50 us",
@@ -16,8 +17,8 @@ const COLUMNS: &[&str] = &[
     "write P50 us",
     "write P99 us",
 ];
-const DRIFT_COLUMNS: &[&str] =
-    &["Operations", "size", "depth", "MB/s %", "scatter %", "P50 %", "P99 %", "beyond scatter"];
+/// Stands behind a quantile that fewer operations do not have.
+const LONGEST: &str = "*";
 
 /// Where it was measured, a row per point, and what writing comes to.
 pub fn table(profile: &TierProfile) -> String {
@@ -25,9 +26,37 @@ pub fn table(profile: &TierProfile) -> String {
     for point in &profile.points {
         table.add_row(cells(point));
     }
-    let sustained = profile.sustained.as_ref().map(sustained).unwrap_or_default();
     let partial = if profile.partial { " (partial)" } else { "" };
-    format!("wavetank profile tier{partial}\n{}\n{table}\n{sustained}", place(profile))
+    let below = [footnote(profile), left_out(profile), profile.sustained.as_ref().map(sustained)];
+    let below: String = below.into_iter().flatten().collect();
+    format!("wavetank profile tier{partial}\n{}\n{}\n{table}\n{below}", place(profile), settings(profile))
+}
+
+fn settings(profile: &TierProfile) -> String {
+    let own = &profile.settings;
+    let threads = if own.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", own.threads) };
+    let passes = if own.passes == 1 { "1 pass".to_owned() } else { format!("{} passes", own.passes) };
+    let (set, most) = (size(own.working_set_bytes), own.entries_max);
+    format!(
+        "Measured: {passes}, {} s a point, {threads}, {set} or {most} entries of each size",
+        own.seconds_per_point
+    )
+}
+
+/// What is marked in the table, where anything is.
+fn footnote(profile: &TierProfile) -> Option<String> {
+    let is_marked = |point: &TierPoint| cells(point).iter().any(|cell| cell.ends_with(LONGEST));
+    let told = format!("{LONGEST} the longest seen: fewer than 100 operations have no P99\n");
+    profile.points.iter().any(is_marked).then_some(told)
+}
+
+/// That there are no points with more in flight, where there are none.
+fn left_out(profile: &TierProfile) -> Option<String> {
+    let most = profile.settings.in_flight_bytes_max;
+    let largest = profile.points.iter().map(|point| point.bytes).max()?;
+    let deepest = profile.points.iter().map(|point| point.depth).max()?;
+    let is_whole = largest.saturating_mul(u64::from(deepest)) <= most;
+    (!is_whole).then(|| format!("Left out: points with more than {} in flight\n", size(most)))
 }
 
 fn place(profile: &TierProfile) -> String {
@@ -45,22 +74,36 @@ fn place(profile: &TierProfile) -> String {
 }
 
 fn cells(point: &TierPoint) -> Vec<String> {
-    let at = |latency: &Option<TierLatency>, part: usize| {
-        latency.as_ref().map_or_else(|| "-".to_owned(), |it| microseconds(it.quantiles_us[part]))
-    };
+    let (reads, writes) = (point.reads, point.operations - point.reads);
     let mut cells = named(point);
     cells.extend([
+        point.operations.to_string(),
         format!("{:.1}", point.bytes_per_second / 1e6),
-        point.scatter.map_or_else(|| "N/A".to_owned(), |scatter| format!("{:.1}", scatter * 100.0)),
-        at(&point.read, MEDIAN),
-        at(&point.read, P99),
-        at(&point.write, MEDIAN),
-        at(&point.write, P99),
+        share(point.scatter()),
+        quantile(point.read.as_ref(), MEDIAN, reads),
+        quantile(point.read.as_ref(), P99, reads),
+        quantile(point.write.as_ref(), MEDIAN, writes),
+        quantile(point.write.as_ref(), P99, writes),
     ]);
     cells
 }
 
-fn named(point: &TierPoint) -> Vec<String> {
+/// One of the quantiles of so many operations.
+fn quantile(latency: Option<&TierLatency>, part: usize, operations: u64) -> String {
+    let Some(latency) = latency else { return "-".to_owned() };
+    // One in a hundred is at most the longest, and only that, below a hundred.
+    let is_longest = operations as f64 * (1.0 - TIER_QUANTILES[part]) < 1.0 - 1e-9;
+    let mark = if is_longest && part != MEDIAN { LONGEST } else { "" };
+    microseconds(latency.quantiles_us[part]) + mark
+}
+
+/// In percent, where it is known.
+pub(super) fn share(share: Option<f64>) -> String {
+    share.map_or_else(|| "N/A".to_owned(), |share| format!("{:.1}", share * 100.0))
+}
+
+/// What it is of.
+pub(super) fn named(point: &TierPoint) -> Vec<String> {
     let operations = match point.read_share {
         1.0 => "reads".to_owned(),
         0.0 => "writes".to_owned(),
@@ -94,37 +137,6 @@ fn sustained(course: &Sustained) -> String {
     )
 }
 
-/// A row per point of both profiles, and what makes them incomparable.
-pub fn drift_table(drift: &Drift) -> String {
-    let mut table = framed(DRIFT_COLUMNS);
-    for change in &drift.changes {
-        table.add_row(drift_cells(change));
-    }
-    let mut text = format!(
-        "Drift\n{table}\n{} of {} points changed by more than they scatter\n",
-        drift.beyond_scatter(),
-        drift.changes.len()
-    );
-    if drift.only_before + drift.only_after > 0 {
-        text += &format!("Not in both: {} then, {} now\n", drift.only_before, drift.only_after);
-    }
-    drift.differences.iter().for_each(|difference| text += &format!("Not the same: {difference}\n"));
-    text
-}
-
-fn drift_cells(change: &Change) -> Vec<String> {
-    let percent = |share: f64| format!("{:+.1}", share * 100.0);
-    let mut cells = named(&change.point);
-    cells.extend([
-        percent(change.bandwidth),
-        change.scatter.map_or_else(|| "N/A".to_owned(), |scatter| format!("{:.1}", scatter * 100.0)),
-        percent(change.median),
-        percent(change.p99),
-        if change.is_beyond_scatter() { "yes" } else { "no" }.to_owned(),
-    ]);
-    cells
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
@@ -133,12 +145,28 @@ mod tests {
     use crate::profile::tier::testing::profile;
 
     #[test]
-    fn a_profile_and_its_drift_are_tables() {
-        let (before, mut after) = (profile(), profile());
-        after.points[0].bytes_per_second *= 0.9;
-        after.points.pop();
-        after.partial = true;
-        let drift = drift_table(&Drift::between(&before, &after));
-        assert_snapshot!(format!("{}\n{drift}", table(&after)));
+    fn a_profile_is_a_table() {
+        let mut profile = profile();
+        profile.partial = true;
+        assert_snapshot!(table(&profile));
+    }
+
+    /// Broken by: a quantile of too few operations that is shown as if it were one.
+    #[test]
+    fn a_quantile_that_is_the_longest_is_marked() {
+        let latency = profile().points[0].read.clone();
+        assert!(!quantile(latency.as_ref(), P99, 100).ends_with(LONGEST));
+        assert!(quantile(latency.as_ref(), P99, 99).ends_with(LONGEST));
+        assert!(!quantile(latency.as_ref(), MEDIAN, 1).ends_with(LONGEST));
+        assert_eq!(quantile(None, P99, 0), "-");
+    }
+
+    /// Broken by: points that are left out and not told.
+    #[test]
+    fn what_is_left_out_is_told() {
+        let mut profile = profile();
+        assert_eq!(left_out(&profile), None);
+        profile.settings.in_flight_bytes_max = 128 << 10;
+        assert_eq!(left_out(&profile).unwrap(), "Left out: points with more than 128 KiB in flight\n");
     }
 }
