@@ -119,8 +119,8 @@ pub struct TierLatency {
     pub mean_us: f64,
     /// The mean of the time with at least one piece at the device.
     pub device_mean_us: f64,
-    /// At [`TIER_QUANTILES`]: of n operations the one that ⌈q·n⌉ of them took at most, so that a quantile above
-    /// 1 − 1/n is the longest that was seen and says nothing of what is rarer.
+    /// At [`TIER_QUANTILES`]: of n operations the one that ⌈q·n⌉ of them took at most, so that a quantile
+    /// above 1 − 1/n is the longest that was seen and says nothing of what is rarer.
     pub quantiles_us: [f64; TIER_QUANTILES.len()],
 }
 

@@ -37,8 +37,8 @@ pub(super) fn lane(store: &Arc<Store>, pieces: usize) -> Result<Lane> {
 }
 
 impl Crew<'_> {
-    /// Lets every thread do its `work`, which begins when all have their lanes, and gives what each made; `None`
-    /// when it was stopped.
+    /// Lets every thread do its `work`, which begins when all have their lanes, and gives what each made;
+    /// `None` when it was stopped.
     pub(super) fn work<T: Send>(
         self,
         work: impl Fn(Hand, &Halt) -> Result<T> + Sync,

@@ -2,9 +2,9 @@
 //! its only tier: what is measured is what a tier of it does, for one entry, as who asks for it sees it.
 //!
 //! A point keeps as many operations on entries of one size in flight as its queue is deep: when one ends the
-//! next is asked for. Writing that goes on comes first, so that it finds a device at rest and the points after it
-//! one in use; then entries of every size are there, and all points are gone through in passes, so that what a
-//! point does at different times is known.
+//! next is asked for. Writing that goes on comes first, so that it finds a device at rest and the points
+//! after it one in use; then entries of every size are there, and all points are gone through in passes, so
+//! that what a point does at different times is known.
 
 mod course;
 mod crew;
@@ -89,8 +89,8 @@ pub(crate) fn probe_on(
     }
 }
 
-/// Removes every entry and what the backend keeps for later ones, many at a time: a server may be far away. What
-/// cannot be removed keeps nothing else.
+/// Removes every entry and what the backend keeps for later ones, many at a time: a server may be far away.
+/// What cannot be removed keeps nothing else.
 fn clear(store: &Arc<Store>) -> Result<()> {
     let kept = |error: String| Error::usage(format!("cannot remove what was written: {error}"));
     let mut lane = lane(store, REMOVALS)?;

@@ -61,8 +61,8 @@ impl ProbePlan {
         self.sizes.len() * self.depths.len() * self.read_shares.len() - self.points()
     }
 
-    /// The least working set: of every size one half that is read and one that is written, each of more entries
-    /// than can be in flight.
+    /// The least working set: of every size one half that is read and one that is written, each of more
+    /// entries than can be in flight.
     pub fn least_bytes(&self) -> u64 {
         let least = |bytes: &u64| bytes.saturating_mul(2).saturating_mul(self.least_half(*bytes));
         self.sizes.iter().map(least).max().unwrap_or_default()
@@ -128,8 +128,8 @@ impl Load {
         (0..threads).map(|thread| self.depth / threads + u32::from(thread < self.depth % threads)).collect()
     }
 
-    /// How many pieces a thread may have at the device: all of those of its operations, or as many as is usual
-    /// if that is enough to have one of each there.
+    /// How many pieces a thread may have at the device: all of those of its operations, or as many as is
+    /// usual if that is enough to have one of each there.
     pub(super) fn pieces(self, share: u32) -> usize {
         let (depth, each) = (share as usize, self.bytes.div_ceil(PIECE as u64).max(1) as usize);
         depth.saturating_mul(each).min(PIECES).max(depth)

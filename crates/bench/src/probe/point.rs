@@ -1,4 +1,5 @@
-//! One point: operations on entries of one size, as many in flight as the queue is deep, in one or more passes.
+//! One point: operations on entries of one size, as many in flight as the queue is deep, in one or more
+//! passes.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! The entries that points of one size read and write: one half is read, the other written again and again, so
-//! that no read waits for a write of the same entry.
+//! The entries that points of one size read and write: one half is read, the other written again and again,
+//! so that no read waits for a write of the same entry.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

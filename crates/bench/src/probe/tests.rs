@@ -134,9 +134,9 @@ fn what_a_device_takes_is_in_the_numbers() {
     }
 }
 
-/// Broken by: a latency without the wait for a place at the device. What is in flight for a while is that many
-/// times as long as it takes, by Little's law; operations that began before the window count whole, so it is met
-/// but for a round.
+/// Broken by: a latency without the wait for a place at the device. What is in flight for a while is that
+/// many times as long as it takes, by Little's law; operations that began before the window count whole, so
+/// it is met but for a round.
 #[test]
 fn waiting_is_in_the_numbers() {
     let latency = Duration::from_millis(1);

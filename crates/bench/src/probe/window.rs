@@ -1,5 +1,5 @@
-//! The time in which operations of all threads are counted: it opens when things are under way, and closes when
-//! it was long enough and enough has ended.
+//! The time in which operations of all threads are counted: it opens when things are under way, and closes
+//! when it was long enough and enough has ended.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,8 +57,8 @@ impl Window {
         }
     }
 
-    /// An operation was seen to end `now`. The one that opens the window is before it, the one that closes it is
-    /// in it: what is counted ended in the time that is counted.
+    /// An operation was seen to end `now`. The one that opens the window is before it, the one that closes
+    /// it is in it: what is counted ended in the time that is counted.
     pub(super) fn saw_end(&self, now: Instant) -> Moment {
         if self.end.get().is_some_and(|end| now > *end) {
             return Moment::After;
@@ -86,8 +86,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Broken by: counting the operation that opens the window, leaving out the one that closes it, or closing
-    /// before enough has ended.
+    /// Broken by: counting the operation that opens the window, leaving out the one that closes it, or
+    /// closing before enough has ended.
     #[test]
     fn what_ends_between_the_first_and_the_last_is_counted() {
         let span = |seconds, operations| Span { seconds, operations, patience: 10.0 };

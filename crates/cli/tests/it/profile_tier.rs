@@ -8,8 +8,8 @@ use crate::sandbox::Sandbox;
 
 const SOON: Duration = Duration::from_secs(20);
 /// Six points, a few milliseconds each.
-const SMALL: &str = "--sizes 16KiB,64KiB --depths 2 --seconds-per-point 0.01 --sustained-seconds 0.05 --size-gb 0.001 \
-     --threads 2";
+const SMALL: &str = "--sizes 16KiB,64KiB --depths 2 --seconds-per-point 0.01 --sustained-seconds 0.05 \
+    --size-gb 0.001 --threads 2";
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::empty();

@@ -58,8 +58,8 @@ impl Sustained {
 }
 
 impl TierPoint {
-    /// What the bandwidth of a pass differs by from that of another: the standard deviation as a share of their
-    /// mean; `None` where there was one pass.
+    /// What the bandwidth of a pass differs by from that of another: the standard deviation as a share of
+    /// their mean; `None` where there was one pass.
     pub fn scatter(&self) -> Option<f64> {
         let rates = &self.pass_bytes_per_second;
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;

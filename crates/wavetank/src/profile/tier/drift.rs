@@ -1,8 +1,8 @@
 //! What changed between two profiles of a tier, and whether that is more than it changes by itself.
 //!
-//! A point changed when its bandwidth did by more than passes differ. A few passes tell badly how much they differ,
-//! so that a point whose passes happen to agree is given what points usually differ by. Of many points some are
-//! beyond that by chance: a tier drifted when more are.
+//! A point changed when its bandwidth did by more than passes differ. A few passes tell badly how much they
+//! differ, so that a point whose passes happen to agree is given what points usually differ by. Of many
+//! points some are beyond that by chance: a tier drifted when more are.
 
 use wavetank_model::{TierPoint, TierProfile};
 
@@ -69,7 +69,8 @@ fn limit(before: &TierPoint, after: &TierPoint, usual: f64) -> f64 {
     (DEVIATIONS * deviation).exp_m1().max(LEAST)
 }
 
-/// How the bandwidth of passes varies around that of their run, as logarithms; `None` where each had one pass.
+/// How the bandwidth of passes varies around that of their run, as logarithms; `None` where each had one
+/// pass.
 fn variance(before: &TierPoint, after: &TierPoint) -> Option<f64> {
     let squares = |point: &TierPoint| {
         let rates: Vec<f64> = point.pass_bytes_per_second.iter().map(|rate| rate.ln()).collect();

@@ -33,8 +33,8 @@ pub struct MeasuredTier {
     pub notes: Vec<String>,
 }
 
-/// Measures what `plan` says until it is done or `stop` is raised; `seen` is told of every point in every pass.
-/// Nothing of it is left, whatever ends it but the end of the process.
+/// Measures what `plan` says until it is done or `stop` is raised; `seen` is told of every point in every
+/// pass. Nothing of it is left, whatever ends it but the end of the process.
 pub fn measure(plan: &TierProbe, stop: &AtomicBool, seen: &mut dyn FnMut()) -> Result<MeasuredTier> {
     let origin = origin::find(&plan.target)?;
     let place = plan.target.place()?;
