@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use wavetank_model::{Nanos, RejectReason, Request, RequestId, Result, WorkerId};
 
 use crate::engines::{self, Flow, Job};
-use crate::links::{Links, Shipment, TransferId};
+use crate::lane::TransferId;
+use crate::links::{Links, Shipment};
 use crate::routers::{self, Fleet, KvConfig, Router};
 use crate::{EngineConfig, Plan, Transfer, TransferMode};
 

@@ -9,7 +9,9 @@ mod arena;
 mod arrivals;
 pub mod engines;
 mod handoff;
+mod lane;
 mod links;
+pub mod media;
 mod pace;
 mod plan;
 mod provenance;
@@ -23,6 +25,7 @@ mod wakes;
 mod world;
 
 pub use arrivals::{Arrival, Arrivals};
+pub use lane::TransferId;
 pub use plan::{
     ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Plan, PreemptionMode, SchedulePolicy,
     SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole,

@@ -3,7 +3,7 @@
 use wavetank_cache::eviction;
 use wavetank_model::{Described, Error, Result, accelerators, models};
 use wavetank_report::compare::formats as results;
-use wavetank_sim::{engines, queues, routers, timing};
+use wavetank_sim::{engines, media, queues, routers, timing};
 use wavetank_store::{backends, wrappers};
 use wavetank_telemetry::exporters;
 use wavetank_trace::{calls, requests};
@@ -72,6 +72,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "exporters", about: "where spans of serve go", rows: || rows(exporters::ALL) },
     Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
     Kind { name: "gpus", about: "gpu in the engine arguments and of roofline", rows: gpu_rows },
+    Kind { name: "media", about: "how long a simulated tier takes", rows: || rows(media::ALL) },
     Kind { name: "models", about: "model in the engine arguments, and --model of bench", rows: model_rows },
     Kind {
         name: "profiles",
