@@ -104,6 +104,9 @@ impl Sink<ServeEvent<'_>> for Facts {
             | ServeEvent::RequestRouted { .. }
             | ServeEvent::RequestCancelled { .. }
             | ServeEvent::RequestHandedOff { .. } => unreachable!("an engine does not route"),
+            ServeEvent::Tier(_) => {
+                unreachable!("live workers have no tiers")
+            }
         });
     }
 }

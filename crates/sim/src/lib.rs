@@ -28,7 +28,8 @@ pub use arrivals::{Arrival, Arrivals};
 pub use lane::TransferId;
 pub use plan::{
     ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Plan, PreemptionMode, SchedulePolicy,
-    SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole,
+    SglangConfig, SharedLink, TierConfig, TierLoad, TierScope, TierUnit, TierWrite, Transfer, TransferMode,
+    WorkerRole,
 };
 pub use provenance::Provenance;
 pub use world::{Outcome, run};

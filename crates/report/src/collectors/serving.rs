@@ -413,6 +413,7 @@ impl Sink<ServeEvent<'_>> for Serving {
             ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),
             ServeEvent::RequestRejected { request, at, reason, .. } => self.rejected(request, at, reason),
             ServeEvent::RequestCancelled { request, at, .. } => self.cancelled(request, at),
+            ServeEvent::Tier(_) => {}
         }
     }
 }

@@ -98,6 +98,7 @@ impl Case {
         };
         let parameters = parameters.as_object().expect("it is one").clone();
         let engine = EngineConfig {
+            tiers: Vec::new(),
             engine_type: "vllm".to_owned(),
             num_gpu_blocks: engine.num_gpu_blocks,
             block_size: engine.block_size,

@@ -67,6 +67,7 @@ impl Sink<ServeEvent<'_>> for Recorder {
             | ServeEvent::RequestQueued { .. }
             | ServeEvent::PromptComputed { .. }
             | ServeEvent::PassesRan { .. }
+            | ServeEvent::Tier(_)
             | ServeEvent::RequestHandedOff { .. } => {}
             ServeEvent::RequestPreempted { request, worker, at } => {
                 self.of(request, at.0).preempted.push((at.0, worker.0));

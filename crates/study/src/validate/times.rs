@@ -104,7 +104,8 @@ impl Sink<ServeEvent<'_>> for Times {
             | ServeEvent::RequestHandedOff { .. }
             | ServeEvent::PromptComputed { .. }
             | ServeEvent::RequestCancelled { .. }
-            | ServeEvent::PassesRan { .. } => {}
+            | ServeEvent::PassesRan { .. }
+            | ServeEvent::Tier(_) => {}
         }
     }
 }

@@ -120,7 +120,8 @@ impl Lives {
             }
             ServeEvent::RequestRouted { .. }
             | ServeEvent::RequestQueued { .. }
-            | ServeEvent::PassesRan { .. } => {}
+            | ServeEvent::PassesRan { .. }
+            | ServeEvent::Tier(_) => {}
         }
         None
     }

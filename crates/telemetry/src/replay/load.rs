@@ -93,7 +93,7 @@ impl Loads {
                 self.put(request, Place::Nowhere, at);
                 self.requests.remove(request);
             }
-            ServeEvent::RequestRouted { .. } | ServeEvent::PassesRan { .. } => {}
+            ServeEvent::RequestRouted { .. } | ServeEvent::PassesRan { .. } | ServeEvent::Tier(_) => {}
         }
     }
 
