@@ -42,7 +42,7 @@ pub use log::{Deed, LogWriter, Logged, Stage};
 pub use overheard::Calls;
 pub use persona::{Mix, Persona, Template};
 pub use plan::{Arrivals, Feed, Load, Plan, TierPlan, Time};
-pub use play::{PlayCounts, PlayPace, Played, Step, play};
+pub use play::{PlayCounts, PlayPace, PlayQueue, Played, Step, play, play_tier};
 pub use probe::{ProbeObserver, ProbePlan, Probed, probe};
 pub use prompt::{PROMPTS, Prompt};
 pub use queue::{Ageing, Queue};

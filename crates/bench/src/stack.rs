@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use wavetank_cache::Rules;
 use wavetank_cache::eviction::{self, Settings};
 use wavetank_model::{Error, Result};
 use wavetank_store::backend::Location;
@@ -17,6 +18,11 @@ use crate::plan::{Plan, TierPlan};
 pub(crate) fn open(plan: &Plan) -> Result<Arc<Store>> {
     let tiers = plan.tiers.iter().map(|tier| open_tier(tier, plan.verify)).collect::<Result<Vec<_>>>()?;
     Store::open(tiers, plan.rules)
+}
+
+/// Opens one tier by itself.
+pub(crate) fn open_one(tier: &TierPlan) -> Result<Arc<Store>> {
+    Store::open(vec![open_tier(tier, false)?], Rules::default())
 }
 
 fn open_tier(tier: &TierPlan, verifies: bool) -> Result<Tier> {

@@ -132,6 +132,41 @@ impl Drop for ReadProgress {
     }
 }
 
+/// Counts steps that take their time.
+pub(crate) struct StepProgress {
+    of: u64,
+    what: &'static str,
+    done: u64,
+    started: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl StepProgress {
+    /// Starts counting up to `of`.
+    pub(crate) fn start(of: u64, what: &'static str) -> Self {
+        Self { of, what, done: 0, started: Instant::now(), bar: None }
+    }
+
+    /// One more begins.
+    pub(crate) fn advance(&mut self) {
+        self.done += 1;
+        if self.bar.is_none() && self.started.elapsed() > PATIENCE {
+            self.bar = Some(bar(self.of, self.what));
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.done);
+        }
+    }
+}
+
+impl Drop for StepProgress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// Counts points of a sweep; any thread may tell.
 pub(crate) struct PointProgress {
     loaded: Arc<AtomicBool>,

@@ -28,6 +28,7 @@ mod sglang_args;
 mod tapes;
 #[cfg(test)]
 mod test_program;
+mod tier_io;
 mod timing_arg;
 pub mod timing_note;
 mod trace;
@@ -44,11 +45,13 @@ pub use bench::{
 pub use mock::{MockArgs, MockPlanned, mock_plan};
 pub use pages::{Pictures, PlotFormat, check_kind, read_runs};
 pub use parallel::{in_parallel, processors};
-pub use plan::{Plan, ReplayMode, WorkloadPlan};
+pub use plan::{DeviceTier, Plan, ReplayMode, WorkloadPlan};
+pub use profile::tier::{LatencyHistogram, PlayedIo};
 pub use replay::{Keep, Observer, Replayed, Unwatched, Watch, replay, replay_tape};
 pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;
 pub use tapes::{TapeKey, Tapes};
+pub use tier_io::{IoOperation, TierIo};
 pub use trace::{
     BackgroundWork, BlockStats, CacheCurves, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay,
     CallReplayArgs, CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, CurveArgs, CurveUnit,

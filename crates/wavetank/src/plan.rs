@@ -1,6 +1,7 @@
 //! From what the user typed to a plan: every rule about flags and values is here and nowhere else.
 
 pub(crate) mod check;
+mod device;
 mod trace;
 
 use std::path::Path;
@@ -23,6 +24,8 @@ use crate::json_arg;
 use crate::pools::{self, Pools};
 use crate::router_args;
 use crate::verdict::not_negative;
+
+pub use device::DeviceTier;
 
 /// Everything a replay depends on. It is part of every report and can be run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod device_loop;
 pub(crate) mod list;
 pub(crate) mod mock;
 mod picture_flags;

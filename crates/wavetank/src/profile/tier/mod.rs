@@ -7,6 +7,7 @@ mod drift;
 mod file;
 mod origin;
 mod plan;
+mod play;
 mod target;
 #[cfg(test)]
 mod testing;
@@ -20,6 +21,7 @@ use wavetank_model::{Error, Result, TIER_LAYOUT, TierPoint, TierProfile, TierSet
 pub use drift::{Change, Drift};
 pub use file::{read, text as file_text};
 pub use plan::{Extent, TierArgs, TierProbe};
+pub use play::{LatencyHistogram, PlayedIo, play};
 pub use text::{drift_table, table};
 
 /// A measured backend, and what to know of it.
