@@ -113,7 +113,7 @@ impl IoOperation {
         TierCall { at: self.at, operation, bytes: self.bytes, tier, key: self.key(), phase }
     }
 
-    /// Writes operations on tier number `tier` as a trace of calls, which `bench --replay-log` plays.
+    /// Writes operations on tier number `tier` as a trace of calls, which `wavetank trace replay` plays.
     pub fn write_all(operations: &[Self], tier: u8, path: &Path) -> Result<()> {
         let mut writer = calls::write(FORMAT, Output::create(path)?)?;
         let failed = |error| Error::io(path, error);
