@@ -33,6 +33,7 @@ TRACES = [
     {"num_workers": 4, "arrival_speedup_ratio": 5.0, "sla_ttft_ms": 200, "sla_itl_ms": 10.0},
     {"max_sim_time_ms": 30_000},
     {"num_workers": 2, "timing": "grid:llama31-8b-h200-tp1-bf16"},
+    {"autoscale": "load", "autoscale_config": {"interval_seconds": 5, "max": 4}, "arrival_speedup_ratio": 5.0},
 ]
 SYNTHETIC = [
     {},

@@ -101,8 +101,8 @@ class ReplayReport(Report):
 
     @property
     def planner(self) -> dict[str, Any] | None:
-        """What a planner did: nothing, there is none in this release."""
-        return None
+        """What the scaling policy did, where there was one: looks, changes with reasons, workers."""
+        return self.get("scaling")
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each latency, a column for each statistic."""

@@ -85,6 +85,23 @@ impl Holdings {
         self.live_blocks[worker.index()]
     }
 
+    /// There is a worker with this number, which may be higher than any before.
+    pub fn admit(&mut self, worker: WorkerId) {
+        let workers = self.live_blocks.len().max(worker.index() + 1);
+        self.live_blocks.resize(workers, 0);
+    }
+
+    /// Nothing is in the cache of `worker` any more; requests that run there keep what they claim.
+    pub fn forget(&mut self, worker: WorkerId) {
+        let of_worker = |holder: &Holder| holder.worker == worker.0 && holder.cached != 0;
+        for number in 0..self.holders.len() {
+            if of_worker(&self.holders[number]) {
+                self.holders[number].cached = 0;
+                self.drop_if_idle(number as u32);
+            }
+        }
+    }
+
     /// How far each worker agrees with a prompt; `overlaps` has one entry per worker.
     pub fn overlaps(&self, keys: impl Iterator<Item = BlockKey>, overlaps: &mut [Overlap]) {
         overlaps.fill(Overlap::default());
@@ -297,6 +314,7 @@ mod tests {
         Remove(u8, u8),
         Claim(u8, u8, u8),
         Release(u8),
+        Forget(u8),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -307,6 +325,7 @@ mod tests {
             (0u8..3, 0u8..3, 1u8..12)
                 .prop_map(|(worker, family, length)| Step::Claim(worker, family, length)),
             any::<u8>().prop_map(Step::Release),
+            (0u8..3).prop_map(Step::Forget),
         ]
     }
 
@@ -353,6 +372,10 @@ mod tests {
                     Step::Claim(worker, family, length) => {
                         let claim = holdings.claim(WorkerId(worker.into()), keys(family, 5, length));
                         running.push((worker, keys(family, 5, length).collect(), claim));
+                    }
+                    Step::Forget(worker) => {
+                        holdings.forget(WorkerId(worker.into()));
+                        cached[worker as usize].clear();
                     }
                     Step::Release(which) => if !running.is_empty() {
                         let (_, _, claim) = running.remove(which as usize % running.len());

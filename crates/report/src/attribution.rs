@@ -50,12 +50,14 @@ pub struct WorkerShare {
     pub ttft_ms_sum: f64,
     /// Time it spent in passes.
     pub busy: Nanos,
+    /// How long it was there, where that is not all the time.
+    pub present: Option<Nanos>,
 }
 
 impl WorkerShare {
-    /// Part of `span` it spent in passes.
+    /// Part of `span` it spent in passes, or of the time it was there.
     pub fn busy_share(&self, span: Nanos) -> f64 {
-        self.busy.as_seconds() / span.as_seconds().max(1e-9)
+        self.busy.as_seconds() / self.present.unwrap_or(span).as_seconds().max(1e-9)
     }
 
     fn mean_ttft_ms(&self) -> f64 {

@@ -56,6 +56,12 @@ impl Links {
         }
     }
 
+    /// There is one worker more.
+    pub(crate) fn grow(&mut self) {
+        let Some(shared) = self.link.shared.filter(|shared| shared.scope != LinkScope::Pool) else { return };
+        self.lanes.push(Lane::of(shared.gigabytes_per_second * 1e6, self.own_bytes_per_ms));
+    }
+
     /// Begins a transfer.
     pub(crate) fn send(&mut self, shipment: Shipment, now: Nanos) {
         let first_byte = now + self.link.latency;

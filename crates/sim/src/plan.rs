@@ -1,9 +1,10 @@
 //! What a simulation is made of. The facade validates it; here it is only described.
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::Nanos;
+use wavetank_model::{Nanos, WorkerRole};
 
 use crate::routers::KvConfig;
+use crate::scaling::ScalingConfig;
 use crate::timing::TimingConfig;
 
 /// A simulation of workers behind a router.
@@ -26,6 +27,9 @@ pub struct Plan {
     pub max_sim_time: Option<Nanos>,
     /// The seed of every random choice.
     pub seed: u64,
+    /// Who changes the number of workers; `None` leaves it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<ScalingConfig>,
 }
 
 impl Plan {
@@ -86,19 +90,6 @@ pub enum LinkScope {
     DecodeWorker,
     /// All.
     Pool,
-}
-
-/// What a worker does of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkerRole {
-    /// All of it.
-    #[default]
-    Aggregated,
-    /// The prompt.
-    Prefill,
-    /// The output.
-    Decode,
 }
 
 /// How KV moves from prefill to decode workers.
@@ -201,6 +192,9 @@ pub struct EngineConfig {
     pub transfer: Transfer,
     /// What only SGLang has.
     pub sglang: SglangConfig,
+    /// From being asked for to being there, for a worker that joins a run.
+    #[serde(default, skip_serializing_if = "Nanos::is_zero")]
+    pub startup_time: Nanos,
 }
 
 /// SGLang's own settings.
@@ -262,6 +256,7 @@ impl Default for EngineConfig {
             worker_type: WorkerRole::Aggregated,
             transfer: Transfer::default(),
             sglang: SglangConfig::default(),
+            startup_time: Nanos::ZERO,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use wavetank_cache::{Change, ChangeLog};
 use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink, WorkerId};
 
-use crate::engines::{Backlog, Engine, Horizon, Job, Seat, Signal, Work};
+use crate::engines::{Backlog, Engine, Horizon, Job, Occupancy, Seat, Signal, Work};
 use crate::pace::Pace;
 use crate::stretch::{Advance, Course, Stretch};
 use crate::timing::DecodeBatch;
@@ -141,6 +141,9 @@ pub(crate) trait Scheduler {
 
     /// Blocks that requests use.
     fn blocks_in_use(&self) -> u32;
+
+    /// See [`Engine::occupancy`].
+    fn requests(&self) -> Occupancy;
 
     /// What changed in the cache.
     fn log(&mut self) -> &mut ChangeLog;
@@ -286,6 +289,10 @@ impl<S: Scheduler> Engine for S {
 
     fn is_held_back(&self) -> bool {
         self.waits_for_reservations()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.requests()
     }
 
     fn work(&self) -> Work {

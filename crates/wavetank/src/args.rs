@@ -51,6 +51,8 @@ pub struct ReplayArgs {
     pub timing: Option<String>,
     pub router_policy_config: Option<PathBuf>,
     pub model_name: Option<String>,
+    pub autoscale: Option<String>,
+    pub autoscale_config: Option<String>,
     pub planner_config: Option<String>,
     pub benchmark_granularity: Option<u32>,
     /// The `--aic-*` flags that were typed, by name.

@@ -3,13 +3,13 @@
 use wavetank_cache::eviction;
 use wavetank_model::{Described, Error, Result, accelerators, models};
 use wavetank_report::compare::formats as results;
-use wavetank_sim::{engines, queues, routers, timing};
+use wavetank_sim::{engines, queues, routers, scaling, timing};
 use wavetank_store::{backends, wrappers};
 use wavetank_telemetry::exporters;
 use wavetank_trace::{calls, requests};
 
 use crate::bench::{bench_abouts, bench_models, suite};
-use crate::{engine_args, router_args, sglang_args};
+use crate::{engine_args, router_args, scaling_args, sglang_args};
 
 /// A table of choices by its name.
 pub struct Kind {
@@ -62,8 +62,18 @@ fn profile_rows() -> Vec<Choice> {
     rows
 }
 
+fn autoscale_rows() -> Vec<Choice> {
+    scaling_args::parameters().map(|row| Choice { name: row.name, about: row.about }).collect()
+}
+
 /// Every kind, alphabetical.
 pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "autoscale",
+        about: "--autoscale: who changes the number of workers",
+        rows: || rows(scaling::ALL),
+    },
+    Kind { name: "autoscale-args", about: "keys of --autoscale-config", rows: autoscale_rows },
     Kind { name: "backends", about: "what holds a tier's bytes", rows: || rows(backends::ALL) },
     Kind { name: "calls", about: "storage-call trace formats", rows: || rows(calls::ALL) },
     Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(engine_args::KEYS) },

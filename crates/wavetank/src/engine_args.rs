@@ -331,7 +331,9 @@ pub(crate) const KEYS: &[Key] = &[
     sets("sglang", "settings of SGLang: a row of `wavetank list sglang-args` each", |config, value| {
         sglang_args::set(&mut config.sglang, object(value)?)
     }),
-    inert("startup_time", |value| not_negative(value).map(drop), "no worker is added during the run"),
+    sets("startup_time", "seconds until a worker that --autoscale adds is ready (0)", |_, value| {
+        not_negative(value).map(drop)
+    }),
     inert("zmq_kv_events_port", port, LIVE),
     inert("zmq_replay_port", port, LIVE),
     may_set("aic_attention_dp_size", "ranks of attention", |_, value| at_least_one(value).map(drop)),

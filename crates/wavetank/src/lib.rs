@@ -23,6 +23,7 @@ pub mod profile;
 mod replay;
 mod replay_trace;
 mod router_args;
+mod scaling_args;
 mod seeds;
 mod sglang_args;
 mod tapes;

@@ -35,6 +35,7 @@ impl ReplayArgs {
             &self.prefill_engine_args,
             &self.decode_engine_args,
             &self.router_config,
+            &self.autoscale_config,
         ];
         typed.into_iter().flatten().filter_map(|typed| typed.strip_prefix('@')).map(Path::new)
     }
@@ -88,6 +89,7 @@ const JSON: &[JsonFlag] = &[
     JsonFlag { name: "prefill_engine_args", typed: |args| &mut args.prefill_engine_args },
     JsonFlag { name: "decode_engine_args", typed: |args| &mut args.decode_engine_args },
     JsonFlag { name: "router_config", typed: |args| &mut args.router_config },
+    JsonFlag { name: "autoscale_config", typed: |args| &mut args.autoscale_config },
 ];
 
 impl JsonFlag {
@@ -198,6 +200,7 @@ const FLAGS: &[Key<ReplayArgs>] = &[
     flag!(timing, owned),
     flag!(router_policy_config, |value| owned(value).map(Into::into)),
     flag!(model_name, owned),
+    flag!(autoscale, owned),
     flag!(planner_config, owned),
     flag!(benchmark_granularity, uint),
     flag!(max_sim_time_seconds, number),

@@ -22,6 +22,7 @@ use crate::args::ReplayArgs;
 use crate::json_arg;
 use crate::pools::{self, Pools};
 use crate::router_args;
+use crate::scaling_args;
 use crate::verdict::not_negative;
 
 /// Everything a replay depends on. It is part of every report and can be run again.
@@ -189,6 +190,7 @@ impl Plan {
 /// The workers, their router and the load that it carries, as the flags say.
 pub(crate) fn simulation(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<wavetank_sim::Plan> {
     let pools = pools::of(args, warnings)?;
+    let scaling = scaling_args::of(args, &pools)?;
     let router_mode = args.router_mode.clone().unwrap_or_else(|| "round_robin".to_owned());
     let router_config = router_config(args, &router_mode, &pools, warnings)?;
     let load = load(args, warnings)?;
@@ -202,6 +204,7 @@ pub(crate) fn simulation(args: &ReplayArgs, warnings: &mut Vec<String>) -> Resul
         load,
         max_sim_time: seconds.map(Nanos::from_seconds),
         seed: args.seed.unwrap_or(SEED),
+        scaling,
     })
 }
 
@@ -218,10 +221,12 @@ fn refuse_foreign(args: &ReplayArgs) -> Result<()> {
         ("--planner-config", args.planner_config.is_some()),
         ("--benchmark-granularity", args.benchmark_granularity.is_some()),
     ];
-    if let Some((flag, _)) = planner.iter().find(|(_, typed)| *typed) {
-        return refuse(flag, "the reference's planner is a separate product");
+    match planner.iter().find(|(_, typed)| *typed) {
+        Some((flag, _)) => refuse(flag, "the reference's planner is a separate product").map_err(|error| {
+            error.hint("--autoscale load, sla or schedule changes the number of workers during a replay")
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn replay_mode(args: &ReplayArgs) -> Result<ReplayMode> {

@@ -6,7 +6,7 @@ use wavetank_sim::{DecodePool, EngineConfig, Link, LinkScope, SharedLink, Worker
 
 use crate::args::ReplayArgs;
 use crate::verdict::{above_zero, not_negative};
-use crate::{engine_args, json_arg, timing_arg};
+use crate::{engine_args, json_arg, scaling_args, timing_arg};
 
 /// The workers of a plan.
 pub(crate) struct Pools {
@@ -98,6 +98,7 @@ fn pool(
 ) -> Result<(EngineConfig, Option<String>)> {
     let typed = json_arg::read(flag, typed)?;
     let mut engine = engine_args::engine(&typed, warnings)?;
+    scaling_args::startup(args, &mut engine, &typed, warnings);
     if let Some(timing) = &args.timing {
         let given = |key: &&&str| typed.object.get(**key).is_some_and(|value| !value.is_null());
         if let Some(key) = engine_args::TIMING.iter().find(given) {

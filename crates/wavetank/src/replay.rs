@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use wavetank_live::{Punctuality, Ran};
-use wavetank_model::{Result, ServeEvent, Sink, Workload};
+use wavetank_model::{Result, ServeEvent, Sink, WorkerRole, Workload};
 use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare, Workers};
 use wavetank_sim::{EngineConfig, Load, Outcome};
 use wavetank_trace::requests::{ReadOptions, Source as Files};
@@ -122,6 +122,12 @@ fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Ins
     for (share, work) in attribution.workers.iter_mut().zip(&outcome.work) {
         share.busy = work.busy;
     }
+    if let Some(scaling) = &mut summary.scaling {
+        scaling.ticks = outcome.ticks.unwrap_or(0);
+        for (share, worker) in attribution.workers.iter_mut().zip(&scaling.workers) {
+            share.present = Some(worker.until(outcome.end));
+        }
+    }
     let wall_seconds = started.elapsed().as_secs_f64();
     let Source { clamped, notes, .. } = source;
     let run = Run { expected, clamped, notes, outcome: outcome.clone(), punctuality, wall_seconds };
@@ -209,6 +215,10 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
     set("counts", Value::Object(counts(summary, run)));
     set("warnings", json!(warnings));
     set("attribution", summary.attribution.json());
+    if let Some(scaling) = &summary.scaling {
+        let gpus_of = |role: WorkerRole| if role == WorkerRole::Decode { gpus(1) } else { gpus(0) };
+        set("scaling", scaling.json(summary.duration, gpus_of));
+    }
     if let Some(provenance) = &run.outcome.provenance {
         set("timing", timing_note::json(provenance));
     }

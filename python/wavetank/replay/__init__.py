@@ -53,7 +53,7 @@ def run_trace_replay(
 
     `trace_files` is a path, `"format:path"`, or several that are one trace. Engine and router arguments are
     dicts, JSON texts or `"@file.json"`. `flags` are further flags of `wavetank replay` by name: `timing`,
-    `fill`, `seed`, `clamp_input`, `kv_link_gbps`, ...
+    `fill`, `seed`, `clamp_input`, `kv_link_gbps`, `autoscale` and `autoscale_config`, ...
 
     `capture_per_request` keeps a table of requests (`report.per_request`), `seeds` runs that many seeds,
     `progress(done, total)` is called now and then.

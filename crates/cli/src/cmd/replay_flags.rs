@@ -114,6 +114,14 @@ pub(crate) struct ReplayFlags {
     /// Router configuration, inline or @file.json.
     #[arg(long, value_name = "JSON")]
     router_config: Option<String>,
+    /// Who adds and removes workers during the replay: a row of
+    /// `wavetank list autoscale` [default: nobody].
+    #[arg(long, value_name = "NAME")]
+    autoscale: Option<String>,
+    /// Limits and parameters of --autoscale, inline or @file.json:
+    /// `wavetank list autoscale-args -v`.
+    #[arg(long, value_name = "JSON")]
+    autoscale_config: Option<String>,
     /// Not supported (the reference's queue policy profiles).
     #[arg(long, value_name = "FILE")]
     router_policy_config: Option<PathBuf>,
@@ -293,6 +301,8 @@ impl From<ReplayFlags> for ReplayArgs {
             timing: flags.timing,
             router_policy_config: flags.router_policy_config,
             model_name: flags.model_name,
+            autoscale: flags.autoscale,
+            autoscale_config: flags.autoscale_config,
             planner_config: flags.planner_config,
             benchmark_granularity: flags.benchmark_granularity,
             max_sim_time_seconds: flags.max_sim_time_seconds,

@@ -312,7 +312,9 @@ impl Sink<ServeEvent<'_>> for Records {
             }
             ServeEvent::RequestQueued { .. }
             | ServeEvent::RequestPreempted { .. }
-            | ServeEvent::PassesRan { .. } => {}
+            | ServeEvent::PassesRan { .. }
+            | ServeEvent::WorkerChanged { .. }
+            | ServeEvent::PoolScaled { .. } => {}
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.end(request, at, "completed", None),
             ServeEvent::RequestRejected { request, at, reason, .. } => {

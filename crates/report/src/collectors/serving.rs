@@ -7,7 +7,7 @@ use wavetank_model::{
 
 use super::course::{CourseOf, Place, Served, Workers};
 use crate::summary::{Counts, Pictures, Summary, curve_percentiles};
-use crate::{Attribution, Gaps, Samples, Spans, WorkerShare};
+use crate::{Attribution, Gaps, Samples, Scaling, Spans, WorkerShare};
 
 /// Bounds a request must keep to be good, all inclusive; `None` is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -92,6 +92,7 @@ impl Handoff {
 pub struct Serving {
     sla: Sla,
     course: Option<CourseOf>,
+    scaling: Scaling,
     in_flight: InFlight<Progress>,
     counts: Counts,
     ttft_ms: Samples,
@@ -145,6 +146,7 @@ impl Serving {
     /// The numbers of everything recorded.
     pub fn summary(mut self) -> Summary {
         Summary {
+            scaling: self.scaling.is_told().then(|| std::mem::take(&mut self.scaling)),
             pictures: self.pictures(),
             goodput: self.sla.is_set().then_some((self.good_requests, self.good_tokens)),
             counts: self.counts,
@@ -413,6 +415,11 @@ impl Sink<ServeEvent<'_>> for Serving {
             ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),
             ServeEvent::RequestRejected { request, at, reason, .. } => self.rejected(request, at, reason),
             ServeEvent::RequestCancelled { request, at, .. } => self.cancelled(request, at),
+            ServeEvent::WorkerChanged { worker, pool, .. } => {
+                self.course.iter_mut().for_each(|course| course.joined(worker, pool));
+                self.scaling.record(event);
+            }
+            ServeEvent::PoolScaled { .. } => self.scaling.record(event),
         }
     }
 }

@@ -8,6 +8,7 @@ mod number;
 pub mod plots;
 mod png;
 pub mod points_csv;
+pub mod scaling;
 pub mod storage;
 pub mod suite;
 mod svg;

@@ -61,6 +61,15 @@ pub enum Backlog {
     Waiting,
 }
 
+/// Requests in an engine, as its last pass leaves them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// In its queue.
+    pub waiting: u32,
+    /// In its batch.
+    pub running: u32,
+}
+
 /// How far an engine may go.
 #[derive(Clone, Copy, Debug)]
 pub struct Horizon {
@@ -145,6 +154,9 @@ pub trait Engine {
 
     /// Whether nothing runs on a decode worker and preempted requests wait for its reservations.
     fn is_held_back(&self) -> bool;
+
+    /// Who is there.
+    fn occupancy(&self) -> Occupancy;
 
     /// What was done so far.
     fn work(&self) -> Work;

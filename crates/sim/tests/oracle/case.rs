@@ -115,6 +115,7 @@ impl Case {
             worker_type: WorkerRole::Aggregated,
             transfer: Transfer::default(),
             sglang: SglangConfig::default(),
+            startup_time: Nanos::ZERO,
         };
         let load = match self.load {
             LoadCase::Schedule => Load::Schedule,
@@ -129,6 +130,7 @@ impl Case {
             load,
             max_sim_time: None,
             seed: 42,
+            scaling: None,
         }
     }
 

@@ -87,6 +87,9 @@ impl Sink<ServeEvent<'_>> for Recorder {
                 self.of(request, at.0).ends.push((at.0, worker.0, End::Rejected(reason)));
             }
             ServeEvent::RequestCancelled { request, .. } => panic!("{request:?}: nobody goes away in a run"),
+            ServeEvent::WorkerChanged { .. } | ServeEvent::PoolScaled { .. } => {
+                panic!("the fleet stays as it is")
+            }
         }
     }
 }

@@ -61,7 +61,7 @@ impl Runner for Local {
             return Ok(None);
         }
         let warnings = replayed.warnings.iter().map(|warning| job.named(warning)).collect();
-        Ok(Some(Finished { metrics: metric::of_run(&job.plan, &replayed), warnings }))
+        Ok(Some(Finished { metrics: metric::of_run(&replayed), warnings }))
     }
 }
 

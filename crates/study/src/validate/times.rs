@@ -104,7 +104,9 @@ impl Sink<ServeEvent<'_>> for Times {
             | ServeEvent::RequestHandedOff { .. }
             | ServeEvent::PromptComputed { .. }
             | ServeEvent::RequestCancelled { .. }
-            | ServeEvent::PassesRan { .. } => {}
+            | ServeEvent::PassesRan { .. }
+            | ServeEvent::WorkerChanged { .. }
+            | ServeEvent::PoolScaled { .. } => {}
         }
     }
 }

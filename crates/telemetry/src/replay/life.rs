@@ -120,7 +120,9 @@ impl Lives {
             }
             ServeEvent::RequestRouted { .. }
             | ServeEvent::RequestQueued { .. }
-            | ServeEvent::PassesRan { .. } => {}
+            | ServeEvent::PassesRan { .. }
+            | ServeEvent::WorkerChanged { .. }
+            | ServeEvent::PoolScaled { .. } => {}
         }
         None
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use wavetank_model::{Nanos, ServeEvent, WorkerId};
+use wavetank_model::{Nanos, ServeEvent, WorkerId, WorkerRole};
 
 use super::life::{Fate, Life, Phase};
 use super::load::{Change, Loads};
@@ -13,7 +13,6 @@ use super::load::{Change, Loads};
 pub(super) struct Slices<W> {
     out: W,
     loads: Loads,
-    prefill_workers: u32,
     /// By worker: whether its process has a name.
     named: Vec<bool>,
     is_first: bool,
@@ -36,7 +35,7 @@ fn pid(worker: WorkerId) -> u64 {
 impl<W: Write> Slices<W> {
     pub(super) fn new(out: W, prefill_workers: u32) -> Self {
         let (loads, named) = (Loads::new(prefill_workers), Vec::new());
-        Self { out, loads, prefill_workers, named, is_first: true }
+        Self { out, loads, named, is_first: true }
     }
 
     /// Counts.
@@ -90,10 +89,10 @@ impl<W: Write> Slices<W> {
         if std::mem::replace(&mut self.named[worker.index()], true) {
             return Ok(());
         }
-        let role = match (self.prefill_workers, worker.0) {
-            (0, _) => "worker",
-            (prefill, number) if number < prefill => "prefill worker",
-            _ => "decode worker",
+        let role = match self.loads.role(worker) {
+            WorkerRole::Aggregated => "worker",
+            WorkerRole::Prefill => "prefill worker",
+            WorkerRole::Decode => "decode worker",
         };
         let (pid, number) = (pid(worker), worker.0);
         self.begin()?;

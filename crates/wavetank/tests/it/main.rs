@@ -10,4 +10,6 @@ mod online;
 mod play;
 mod router;
 mod runs;
+mod scaling;
+mod scaling_laws;
 mod shared;

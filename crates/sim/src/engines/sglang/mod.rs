@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use wavetank_cache::{ChangeLog, RadixTree};
 use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink};
 
-use super::{Backlog, Entry, Flow, Job, Seat, Signal};
+use super::{Backlog, Entry, Flow, Job, Occupancy, Seat, Signal};
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
 use crate::timing::{Chunk, DecodeBatch, Pricing};
@@ -314,6 +314,11 @@ impl Scheduler for Sglang {
 
     fn blocks_in_use(&self) -> u32 {
         self.config.num_gpu_blocks - self.available_pages()
+    }
+
+    fn requests(&self) -> Occupancy {
+        let waiting = (self.waiting.len() + self.guests.come.len()) as u32;
+        Occupancy { waiting, running: self.running.len() as u32 }
     }
 
     fn log(&mut self) -> &mut ChangeLog {

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use wavetank_cache::{BlockId, BlockPool, ChangeLog, Hits};
 use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink};
 
-use super::{Backlog, Entry, Flow, Job, Seat, Signal};
+use super::{Backlog, Entry, Flow, Job, Occupancy, Seat, Signal};
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
 use crate::timing::{Chunk, DecodeBatch, Pass, Pricing};
@@ -371,6 +371,10 @@ impl Scheduler for Vllm {
 
     fn blocks_in_use(&self) -> u32 {
         self.pool.in_use()
+    }
+
+    fn requests(&self) -> Occupancy {
+        Occupancy { waiting: self.waiting.len() as u32, running: self.running.len() as u32 }
     }
 
     fn log(&mut self) -> &mut ChangeLog {
