@@ -25,7 +25,10 @@ fn plan(tiers: Vec<TierConfig>, workers: u32) -> Plan {
     let engine = EngineConfig {
         num_gpu_blocks: 8,
         block_size: SIZE,
-        timing: TimingConfig { name: "fixed".to_owned(), parameters: times.as_object().unwrap().clone() },
+        timing: TimingConfig {
+            name: "fixed".to_owned(),
+            parameters: times.as_object().expect("it is one").clone(),
+        },
         transfer: transfer(),
         tiers,
         ..EngineConfig::default()

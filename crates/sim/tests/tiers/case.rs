@@ -89,7 +89,7 @@ pub(crate) fn rows() -> impl Strategy<Value = Vec<Row>> {
 }
 
 pub(crate) fn medium(name: &str, parameters: serde_json::Value) -> MediumConfig {
-    MediumConfig { name: name.to_owned(), parameters: parameters.as_object().unwrap().clone() }
+    MediumConfig { name: name.to_owned(), parameters: parameters.as_object().expect("it is one").clone() }
 }
 
 /// From faster than a pass to much slower.

@@ -171,7 +171,8 @@ impl Sink<ServeEvent<'_>> for Watched {
 /// Runs a plan.
 pub(crate) fn run(plan: &Plan, workload: &mut dyn Workload) -> (Watched, Outcome) {
     let mut watched = Watched::of(plan);
-    let outcome = wavetank_sim::run(plan, workload, &mut watched, &AtomicBool::new(false)).unwrap();
+    let outcome = wavetank_sim::run(plan, workload, &mut watched, &AtomicBool::new(false));
+    let outcome = outcome.expect("the plan is sound");
     watched.check(&outcome);
     (watched, outcome)
 }
