@@ -96,7 +96,10 @@ proptest! {
         let plan = Plan { load: ONE_AT_A_TIME, num_workers: 1, max_sim_time: None, ..plan };
         let (without, _) = run(&without_tiers(&plan), &mut Rows::of(&rows));
         let (with, _) = run(&plan, &mut Rows::of(&rows));
-        prop_assert!(with.reused_tokens() >= without.reused_tokens());
+        // A prompt that is given up without a tier may start with one, and take the place of something else.
+        if with.rejected + without.rejected == 0 {
+            prop_assert!(with.reused_tokens() >= without.reused_tokens());
+        }
     }
 
     /// Broken by: a block that is not written, or not found although it is there.
