@@ -52,8 +52,8 @@ impl Holder {
         self.cached == 0 && self.behind == [0; MOST_TIERS] && self.live == [0; PER_GROUP]
     }
 
-    /// What tiers have of the neighbouring `slots`: as many as there are without a gap, and those of them that
-    /// the first tier has.
+    /// What tiers have of the neighbouring `slots`: as many as there are without a gap, and those of them
+    /// that the first tier has.
     fn found_behind(&self, slots: u8) -> (u8, u8) {
         let run = crate::leading(self.behind.iter().fold(0, |all, tier| all | tier), slots);
         (run, run & self.behind[0])

@@ -127,8 +127,8 @@ impl Shelf {
         self.leave(number);
     }
 
-    /// Blocks of a group are to be written: takes room for the first neighbours that are new, from what was used
-    /// longest ago, which is appended to `evicted`. What lies behind them is asked for again.
+    /// Blocks of a group are to be written: takes room for the first neighbours that are new, from what was
+    /// used longest ago, which is appended to `evicted`. What lies behind them is asked for again.
     pub fn begin_write(&mut self, object: TierObject, evicted: &mut Vec<TierObject>) -> Begun {
         let TierObject { group, slots } = object;
         let Self { index, entries, .. } = self;

@@ -231,8 +231,8 @@ pub(crate) trait Scheduler {
         }
     }
 
-    /// A worker with nothing to do looks at what is loaded for it, before `starts_before`. Tells whether there
-    /// was anything to look at.
+    /// A worker with nothing to do looks at what is loaded for it, before `starts_before`. Tells whether
+    /// there was anything to look at.
     fn await_load(&mut self, starts_before: Nanos, sink: &mut ServeSink<'_>) -> bool {
         let Shell { tiers: Some(tiers), boundary, .. } = self.shell_mut() else { return false };
         let Some(at) = tiers.next().filter(|&at| at < starts_before) else { return false };

@@ -7,11 +7,12 @@
 //! The rules are those of vLLM's offloading connector and of SGLang's HiCache (spec/engine.md 7 and 15.9), as
 //! far as they are about content and time:
 //! * A write begins when the pass that completed its blocks has ended (`through`), or when the memory above
-//!   gives them up (`evict`: the GPU's at the start of the pass that takes its blocks, a tier's when something
-//!   else needs the room). What is written can be found when its write has ended.
+//!   gives them up (`evict`: the GPU's at the start of the pass that takes its blocks, a tier's when
+//!   something else needs the room). What is written can be found when its write has ended.
 //! * A load reads every block from the fastest tier that has it; all tiers are read at once. What was read
 //!   from a slower tier is then written to those above it, and nobody waits for that.
-//! * Within what ends at once, the beginning of a prompt counts as used last, so that ends of prompts go first.
+//! * Within what ends at once, the beginning of a prompt counts as used last, so that ends of prompts go
+//!   first. What the GPU has is not looked for, so finding it there is no use of a tier.
 
 mod load;
 mod stack;

@@ -194,8 +194,8 @@ impl Stack {
         });
     }
 
-    /// Lets time pass until what the pass at hand loads is there: only the worker's own tiers take part in it,
-    /// and nothing begins meanwhile. When that is, at `now` at the earliest.
+    /// Lets time pass until what the pass at hand loads is there: only the worker's own tiers take part in
+    /// it, and nothing begins meanwhile. When that is, at `now` at the earliest.
     pub(crate) fn finish_joined(&mut self, now: Nanos, sink: &mut ServeSink<'_>) -> Nanos {
         while self.joined.iter().any(|load| load.left > 0) {
             let (at, _) = self.next_of_own().expect("a load under way ends");

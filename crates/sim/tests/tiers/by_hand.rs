@@ -1,5 +1,5 @@
-//! Small cases whose times are known: a pass with prompts takes 10 ms, one of decoding 1 ms, a block is moved in
-//! 1 ms unless said otherwise. Blocks have 16 tokens, a worker has eight of them.
+//! Small cases whose times are known: a pass with prompts takes 10 ms, one of decoding 1 ms, a block is moved
+//! in 1 ms unless said otherwise. Blocks have 16 tokens, a worker has eight of them.
 
 use serde_json::json;
 use wavetank_model::{Nanos, RequestId};
@@ -85,15 +85,15 @@ fn others_decode_meanwhile_and_the_next_pass_takes_it() {
     let mut rows = again(50).to_vec();
     rows.push(Row { cut: 1, ..row(45, &[2], 100) });
     let (watched, _) = run(&plan(vec![cpu(1.5)], 1), &mut Rows::of(&rows));
-    // The prompt at 45 ms takes the last block's place and ends at 55; five passes of 1 ms begin before the load
-    // has ended at 59.5.
+    // The prompt at 45 ms takes the last block's place and ends at 55; five passes of 1 ms begin before the
+    // load has ended at 59.5.
     assert_eq!(load(&watched), (vec![48], ms(55), Nanos(59_500_000)));
     says(&watched, 3, &["Admitted", "Nanos(60000000)", "reused_tokens: 48"]);
 }
 
 #[test]
 fn what_is_being_written_is_not_found() {
-    // The second prompt takes the place of the first when that has been written, or has not: 4 blocks take 60 ms.
+    // Four blocks are written from 10 to 70 ms.
     for (at, found) in [(60, 0), (80, 1)] {
         let (watched, _) = run(&plan(vec![cpu(15.0)], 1), &mut Rows::of(&again(at)));
         assert_eq!(watched.loads.len(), found, "at {at} ms");

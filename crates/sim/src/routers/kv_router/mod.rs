@@ -64,8 +64,8 @@ pub struct KvConfig {
     pub router_queue_policy: String,
 }
 
-/// What the weights of tiers are where nothing is said (spec/replay.md 6.1); plans leave them out then, because
-/// they have no effect without tiers.
+/// What the weights of tiers are where nothing is said (spec/replay.md 6.1); plans leave them out then,
+/// because they have no effect without tiers.
 const HOST_WEIGHT: f64 = 0.75;
 const DISK_WEIGHT: f64 = 0.25;
 
