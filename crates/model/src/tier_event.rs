@@ -48,6 +48,17 @@ pub enum TierEvent<'a> {
         /// When.
         at: Nanos,
     },
+    /// Blocks were not written, because there was no room for them that could be made.
+    Dropped {
+        /// Whose.
+        worker: WorkerId,
+        /// Which tier.
+        tier: u8,
+        /// How many.
+        blocks: u32,
+        /// When.
+        at: Nanos,
+    },
 }
 
 /// Neighbouring blocks that a tier keeps together.

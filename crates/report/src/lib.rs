@@ -19,14 +19,17 @@ mod statistics;
 pub mod storage;
 pub mod suite;
 mod summary;
+mod tiers;
 
 pub use attribution::{Attribution, WorkerShare};
 pub use collectors::course::{CourseOf, Workers};
 pub use collectors::records::{Admission, Record, Records, Routing, write_records};
 pub use collectors::serving::{Serving, Sla};
 pub use collectors::storage::Storage;
+pub use collectors::tiers::{Saved, Tiers};
 pub use histogram::Histogram;
 pub use latencies::{Buckets, EXACT_LIMIT, Latencies, SIGNIFICANT_DIGITS, Spread};
 pub use statistics::{Distribution, Gaps, Moments, Samples, Spans};
 pub use storage::StorageSummary;
 pub use summary::{Counts, Pictures, Pool, Summary, curve_percentiles};
+pub use tiers::{BreakEven, TierShape, TierSummary, TiersSummary};

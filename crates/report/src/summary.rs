@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use wavetank_model::{Nanos, RejectReason};
 
 use crate::statistics::ratio;
-use crate::{Attribution, CourseOf, Distribution};
+use crate::{Attribution, CourseOf, Distribution, TiersSummary};
 
 /// What became of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub struct Summary {
     pub rate_per_user: Distribution,
     /// Where the time went.
     pub attribution: Attribution,
+    /// What tiers behind the GPU's memory did, where there are any.
+    pub tiers: Option<TiersSummary>,
     /// What pictures are drawn from, where they were asked for.
     pub pictures: Option<Pictures>,
 }

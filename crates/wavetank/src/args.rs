@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
 use wavetank_sim::{ConcurrencyUnit, LinkScope};
 use wavetank_trace::Fill;
 
@@ -47,6 +48,8 @@ pub struct ReplayArgs {
     pub prefill_engine_args: Option<String>,
     pub decode_engine_args: Option<String>,
     pub router_config: Option<String>,
+    /// `--tier`, as texts or as tables.
+    pub tiers: Vec<Value>,
     /// `--timing`.
     pub timing: Option<String>,
     pub router_policy_config: Option<PathBuf>,

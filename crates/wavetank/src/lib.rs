@@ -28,6 +28,7 @@ mod sglang_args;
 mod tapes;
 #[cfg(test)]
 mod test_program;
+mod tiers;
 mod timing_arg;
 pub mod timing_note;
 mod trace;
@@ -49,6 +50,7 @@ pub use replay::{Keep, Observer, Replayed, Unwatched, Watch, replay, replay_tape
 pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;
 pub use tapes::{TapeKey, Tapes};
+pub use tiers::relocated as relocated_tiers;
 pub use trace::{
     BackgroundWork, BlockStats, CacheCurves, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay,
     CallReplayArgs, CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, CurveArgs, CurveUnit,

@@ -1,6 +1,7 @@
 //! From what the user typed to a plan: every rule about flags and values is here and nowhere else.
 
 pub(crate) mod check;
+mod check_tiers;
 mod trace;
 
 use std::path::Path;
@@ -140,13 +141,15 @@ impl Plan {
             self.simulation.router_mode.as_str(),
             "round_robin" | "least_loaded" | "session_sticky"
         );
+        let tiers = &self.simulation.engine.tiers;
+        let measured = tiers.iter().any(|tier| tier.medium.name == "measured");
         let generated = match &self.workload {
             WorkloadPlan::Synthetic(load) => {
                 load.num_prefix_groups > 1 || !matches!(load.arrivals, Process::Constant { .. })
             }
             WorkloadPlan::Trace { .. } => false,
         };
-        routed || generated
+        routed || generated || measured
     }
 
     /// The same with another seed; random arrivals of a synthetic load change by as much.

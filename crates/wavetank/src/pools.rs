@@ -17,11 +17,13 @@ pub(crate) struct Pools {
     pub(crate) queue_policy: Option<String>,
 }
 
+const DECODE: &str = "--decode-engine-args";
+
 /// Reads the engine arguments of one pool or two.
 pub(crate) fn of(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools> {
     let staged = [
         ("--prefill-engine-args", args.prefill_engine_args.as_deref()),
-        ("--decode-engine-args", args.decode_engine_args.as_deref()),
+        (DECODE, args.decode_engine_args.as_deref()),
     ];
     match staged {
         [(_, None), (_, None)] => aggregated(args, warnings),
@@ -74,7 +76,7 @@ fn disaggregated(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools>
     not_negative("--kv-link-latency-us", args.kv_link_latency_us.unwrap_or(0.0))?;
     let (engine, queue_policy) =
         pool(args, "--prefill-engine-args", args.prefill_engine_args.as_deref(), warnings)?;
-    let (decode, _) = pool(args, "--decode-engine-args", args.decode_engine_args.as_deref(), warnings)?;
+    let (decode, _) = pool(args, DECODE, args.decode_engine_args.as_deref(), warnings)?;
     let decode =
         DecodePool { engine: decode, num_workers: args.num_decode_workers.unwrap_or(1), link: link(args) };
     let num_workers = args.num_prefill_workers.unwrap_or(1);
@@ -97,7 +99,9 @@ fn pool(
     warnings: &mut Vec<String>,
 ) -> Result<(EngineConfig, Option<String>)> {
     let typed = json_arg::read(flag, typed)?;
-    let mut engine = engine_args::engine(&typed, warnings)?;
+    // Tiers keep what prompts are computed to.
+    let tiers = if flag == DECODE { &[][..] } else { &args.tiers };
+    let mut engine = engine_args::engine(&typed, tiers, warnings)?;
     if let Some(timing) = &args.timing {
         let given = |key: &&&str| typed.object.get(**key).is_some_and(|value| !value.is_null());
         if let Some(key) = engine_args::TIMING.iter().find(given) {

@@ -6,12 +6,12 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use wavetank_live::{Punctuality, Ran};
 use wavetank_model::{Result, ServeEvent, Sink, Workload};
-use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare, Workers};
+use wavetank_report::{Pool, Records, Serving, Summary, Tiers, WorkerShare, Workers};
 use wavetank_sim::{EngineConfig, Load, Outcome};
 use wavetank_trace::requests::{ReadOptions, Source as Files};
 use wavetank_trace::{Loaded, Options, Starts, Tape, TapeReader};
 
-use crate::{Plan, ReplayMode, WorkloadPlan, live_note, timing_note};
+use crate::{Plan, ReplayMode, WorkloadPlan, live_note, tiers, timing_note};
 
 /// The version of the report's layout.
 const SCHEMA_VERSION: u32 = 1;
@@ -102,6 +102,7 @@ fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Ins
     let serving = Serving::judging(plan.sla);
     let mut tee = Tee {
         serving: if pictures { serving.picturing(&fleet(plan)) } else { serving },
+        tiers: tiers::collector(&plan.simulation)?,
         records: records.then(Records::default),
         watch: observer.watch,
     };
@@ -114,8 +115,9 @@ fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Ins
             (outcome, Some(punctuality))
         }
     };
-    let Tee { serving, records, .. } = tee;
+    let Tee { serving, tiers, records, .. } = tee;
     let mut summary = serving.summary();
+    summary.tiers = tiers.map(|tiers| tiers.summary(outcome.end));
     let attribution = &mut summary.attribution;
     attribution.span = outcome.end;
     attribution.workers.resize_with(outcome.work.len(), WorkerShare::default);
@@ -209,6 +211,9 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
     set("counts", Value::Object(counts(summary, run)));
     set("warnings", json!(warnings));
     set("attribution", summary.attribution.json());
+    if let Some(tiers) = &summary.tiers {
+        set("tiers", tiers.json());
+    }
     if let Some(provenance) = &run.outcome.provenance {
         set("timing", timing_note::json(provenance));
     }
@@ -271,6 +276,7 @@ fn wall(summary: &Summary, seconds: f64) -> Value {
 /// Hands every event to all who want it.
 struct Tee<'a> {
     serving: Serving,
+    tiers: Option<Tiers>,
     records: Option<Records>,
     watch: &'a mut dyn Watch,
 }
@@ -278,6 +284,9 @@ struct Tee<'a> {
 impl Sink<ServeEvent<'_>> for Tee<'_> {
     fn record(&mut self, event: &ServeEvent<'_>) {
         self.serving.record(event);
+        if let Some(tiers) = &mut self.tiers {
+            tiers.record(event);
+        }
         if let Some(records) = &mut self.records {
             records.record(event);
         }

@@ -53,7 +53,8 @@ def run_trace_replay(
 
     `trace_files` is a path, `"format:path"`, or several that are one trace. Engine and router arguments are
     dicts, JSON texts or `"@file.json"`. `flags` are further flags of `wavetank replay` by name: `timing`,
-    `fill`, `seed`, `clamp_input`, `kv_link_gbps`, ...
+    `fill`, `seed`, `clamp_input`, `kv_link_gbps`, ... `tiers` is a list of texts as of `--tier`, or dicts with
+    their parts: `tiers=["cpu=64GiB:32GB/s"]`.
 
     `capture_per_request` keeps a table of requests (`report.per_request`), `seeds` runs that many seeds,
     `progress(done, total)` is called now and then.
@@ -143,7 +144,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 # Other names of a flag.
-_ALIASES = {"trace_file": "trace", "trace_files": "trace"}
+_ALIASES = {"trace_file": "trace", "trace_files": "trace", "tiers": "tier"}
 
 
 def _add(flags: dict[str, Any], name: str, value: Any) -> None:

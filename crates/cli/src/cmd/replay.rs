@@ -188,7 +188,9 @@ fn summary(replayed: &Replayed, report: &Path) -> String {
         "{title}\n{}\n{}{timing}{live}Wall Time (ms): {:.2}\nPrefix Cache Reused Ratio: {:.4}\n\
          First Admission Prefix Cache Reused Ratio: {:.4}\nSaved full report to: {}\n",
         render::table::serving(numbers),
-        render::table::bottleneck(numbers) + &render::table::seeds(&replayed.report),
+        render::table::bottleneck(numbers)
+            + &numbers.tiers.as_ref().map(render::tiers::text).unwrap_or_default()
+            + &render::table::seeds(&replayed.report),
         replayed.wall_seconds * 1000.0,
         numbers.reused_ratio(),
         numbers.first_reused_ratio(),

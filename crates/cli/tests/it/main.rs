@@ -30,6 +30,8 @@ mod serve_page;
 mod serve_spans;
 mod serve_tiers;
 mod sweep;
+mod tiers;
+mod tiers_loads;
 mod trace_again;
 mod trace_convert;
 mod trace_files;

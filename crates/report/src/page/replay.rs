@@ -6,6 +6,7 @@ mod glance;
 mod latency;
 mod parts;
 mod rates;
+mod tiers;
 
 use serde_json::Value;
 
@@ -26,6 +27,7 @@ fn sections(runs: &[&Run]) -> Vec<Section> {
         section("Latency", latency::figures(runs)),
         section("Throughput", rates::figures(runs)),
         section("Queues and caches", caches::figures(runs)),
+        Section { tables: tiers::tables(runs), ..section("Tiers", tiers::figures(runs)) },
         Section { tables: vec![parts::table(runs)], ..section("Where the time went", parts::figures(runs)) },
     ];
     sections.retain(|section| !section.figures.is_empty() || !section.tables.is_empty());

@@ -13,4 +13,5 @@ pub mod suite;
 mod svg;
 pub mod table;
 mod theme;
+pub mod tiers;
 pub mod workbook;

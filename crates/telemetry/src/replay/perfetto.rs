@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use wavetank_model::{Nanos, ServeEvent, WorkerId};
 
-use super::life::{Fate, Life, Phase};
+use super::life::{Fate, Life, Load, Phase};
 use super::load::{Change, Loads};
 
 /// Writes trace events, one per line.
@@ -60,6 +60,10 @@ impl<W: Write> Slices<W> {
             // What took no time cannot be seen.
             for phase in phases.iter().filter(|phase| phase.end > phase.start) {
                 self.open(&track, phase.kind.name(), phase.start, |out| tokens(out, phase))?;
+                for load in life.loads.iter().filter(|load| load.is_within(phase)) {
+                    self.open(&track, "load", load.asked, |out| loaded(out, load))?;
+                    self.close(&track, "load", load.at.min(phase.end))?;
+                }
                 self.close(&track, phase.kind.name(), phase.end)?;
             }
             self.close(&track, "request", last.end)?;
@@ -157,6 +161,10 @@ fn arguments(out: &mut dyn Write, life: &Life) -> io::Result<()> {
         Fate::Cancelled => write!(out, ",\"cancelled\":true"),
         Fate::Unfinished => write!(out, ",\"unfinished\":true"),
     }
+}
+
+fn loaded(out: &mut dyn Write, load: &Load) -> io::Result<()> {
+    write!(out, "\"tokens\":{},\"tiers\":\"{}\"", load.tokens, load.by_tier)
 }
 
 fn tokens(out: &mut dyn Write, phase: &Phase) -> io::Result<()> {

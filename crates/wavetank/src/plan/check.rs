@@ -7,7 +7,7 @@ use wavetank_trace::requests;
 use wavetank_trace::synth::Synthetic;
 use wavetank_trace::synth::arrival::Process;
 
-use super::{Plan, ReplayMode, WorkloadPlan};
+use super::{Plan, ReplayMode, WorkloadPlan, check_tiers};
 use crate::pools;
 use crate::verdict::{above_zero, fraction, from_one_to, not_negative, positive, speed_ratio};
 
@@ -63,6 +63,7 @@ pub(crate) fn check_simulation(simulation: &wavetank_sim::Plan, mode: ReplayMode
         check_engine(&pool.engine)?;
     }
     pools::check(simulation)?;
+    check_tiers::check(simulation, mode)?;
     if mode == ReplayMode::Online {
         check_live(simulation)?;
     }

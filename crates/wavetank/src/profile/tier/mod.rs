@@ -9,7 +9,7 @@ mod origin;
 mod plan;
 mod target;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod text;
 
 use std::sync::atomic::AtomicBool;

@@ -7,7 +7,7 @@ pub(super) fn latency(scale: f64) -> TierLatency {
     TierLatency { mean_us: 4.3 * scale, device_mean_us: 4.1 * scale, quantiles_us }
 }
 
-pub(super) fn profile() -> TierProfile {
+pub(crate) fn profile() -> TierProfile {
     let point = |read_share: f64, depth: u32, operations: u64, reads: u64| TierPoint {
         read_share,
         bytes: 65_536,
