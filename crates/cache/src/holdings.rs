@@ -259,9 +259,7 @@ fn stretches(keys: impl Iterator<Item = BlockKey>) -> impl Iterator<Item = Stret
 
 /// How many of the lowest `wanted` slots are in `there`, without a gap.
 fn leading(there: u8, wanted: u8) -> u32 {
-    let missing = wanted & !there;
-    let before_first_missing = missing.wrapping_sub(1) & !missing;
-    (wanted & before_first_missing).count_ones()
+    crate::leading(there, wanted).count_ones()
 }
 
 fn slots_in(mask: u8) -> impl Iterator<Item = usize> {

@@ -20,6 +20,7 @@ pub mod routers;
 mod shell;
 mod stretch;
 pub mod survey;
+pub mod tiers;
 pub mod timing;
 mod wakes;
 mod world;

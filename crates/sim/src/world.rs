@@ -1,6 +1,7 @@
 //! The event loop: arrivals, workers, and the order of things inside one instant (spec/replay.md 5.1).
 
 mod exchange;
+mod tiered;
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -17,9 +18,11 @@ use crate::arrivals::Arrivals;
 use crate::engines::{Engine, Flow, Horizon, Job, Seat, Signal, Work};
 use crate::handoff::Handoffs;
 use crate::routers::{Fleet, KvConfig, Needs, Placement, Router};
+use crate::tiers::TierWork;
 use crate::timing::Timing;
 use crate::wakes::Wakes;
 use crate::{Plan, Provenance, engines, routers};
+use tiered::Tiered;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +37,8 @@ pub struct Outcome {
     pub provenance: Option<Provenance>,
     /// GPUs of a worker, by pool.
     pub gpus: Vec<u32>,
+    /// What each tier did, fastest first; none where there are none.
+    pub tiers: Vec<TierWork>,
 }
 
 impl Outcome {
@@ -63,6 +68,7 @@ pub fn run(
         world.enter(now);
         world.complete_passes()?;
         world.end_transfers()?;
+        world.settle_shared_tiers()?;
         world.release_arrivals()?;
         world.hand_off()?;
         world.start_passes()?;
@@ -72,6 +78,7 @@ pub fn run(
         }
     }
     let drained = world.drain(stop)?;
+    world.end_tiers();
     Ok(world.outcome(!drained))
 }
 
@@ -111,6 +118,7 @@ struct World<'r, 's> {
     touched: Vec<WorkerId>,
     signals: Vec<Signal>,
     changes: Vec<Change>,
+    tiers: Tiered,
 }
 
 /// Simulated time between two looks at the stop flag once no request arrives any more.
@@ -135,6 +143,7 @@ impl<'r, 's> World<'r, 's> {
                 workers.push(engines::build(Seat { worker, config, timing: &timing })?);
             }
         }
+        let tiers = Tiered::of(plan, &mut workers)?;
         if router.needs() == Needs::Caches {
             let prefilling = plan.num_workers as usize;
             workers[..prefilling].iter_mut().for_each(|worker| worker.watch_cache());
@@ -148,7 +157,8 @@ impl<'r, 's> World<'r, 's> {
             ends_by: plan.max_sim_time.unwrap_or(Nanos::MAX),
             coupled: arrivals.depend_on_completions()
                 || router.needs() > Needs::Arrivals
-                || handoffs.is_some(),
+                || handoffs.is_some()
+                || tiers.are_shared(),
             arrivals,
             router,
             prefill_workers: plan.num_workers,
@@ -166,6 +176,7 @@ impl<'r, 's> World<'r, 's> {
             touched: Vec::new(),
             signals: Vec::new(),
             changes: Vec::new(),
+            tiers,
         })
     }
 
@@ -173,7 +184,8 @@ impl<'r, 's> World<'r, 's> {
     fn next_instant(&mut self) -> Option<Nanos> {
         let arrival = self.arrivals.next_at(self.now);
         let transfer = self.handoffs.as_ref().and_then(Handoffs::next_arrival);
-        let next = [arrival, self.wakes.next(), transfer].into_iter().flatten().min();
+        let load = self.tiers.next(self.now);
+        let next = [arrival, self.wakes.next(), transfer, load].into_iter().flatten().min();
         next.filter(|&next| next <= self.ends_by)
     }
 
@@ -401,9 +413,15 @@ impl<'r, 's> World<'r, 's> {
         Outcome {
             interrupted,
             work: self.workers.iter().map(|worker| worker.work()).collect(),
-            end: self.workers.iter().map(|worker| worker.boundary()).max().unwrap_or_default(),
+            end: self.end(),
             provenance: self.provenance(),
             gpus: self.timings.iter().map(|timing| timing.gpus()).collect(),
+            tiers: self.tiers.work(self.end()),
         }
+    }
+
+    /// The end of the last pass.
+    fn end(&self) -> Nanos {
+        self.workers.iter().map(|worker| worker.boundary()).max().unwrap_or_default()
     }
 }

@@ -62,6 +62,11 @@ impl Sequence {
         self.computed + 1 == self.reach() && self.has_generated()
     }
 
+    /// Whether it waits with blocks that were loaded for it.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.reservation.is_none() && !self.blocks.is_empty()
+    }
+
     /// Prompt tokens that are still to be computed when `computed` are there.
     pub(super) fn prompt_left(&self, computed: u32) -> u32 {
         self.prompt.tokens().saturating_sub(computed)

@@ -24,7 +24,7 @@ impl Vllm {
             to_go = to_go.min(sequence.limit - sequence.len);
         }
         let to_go = if self.config.async_scheduling { self.passes_ahead(to_go) } else { to_go };
-        self.passes_with_blocks(to_go)
+        self.passes_with_blocks(self.passes_beside_loads(to_go))
     }
 
     /// How many of the next `most` passes surely have the blocks they need.

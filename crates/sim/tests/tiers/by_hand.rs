@@ -1,0 +1,1 @@
+//! Small cases whose times are known.
