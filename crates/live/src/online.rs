@@ -47,7 +47,8 @@ pub fn run(
     };
     let interrupted = replay.drive(sink, stop)?;
     let Total { work, provenance, gpus } = replay.fleet.end()?;
-    let outcome = Outcome { interrupted, work, end: replay.end, provenance, gpus: vec![gpus] };
+    let tiers = Vec::new();
+    let outcome = Outcome { interrupted, work, end: replay.end, provenance, gpus: vec![gpus], tiers };
     Ok(Ran { outcome, punctuality: replay.punctuality })
 }
 

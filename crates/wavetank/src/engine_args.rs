@@ -70,10 +70,18 @@ pub(crate) fn engine(typed: &JsonArg, tiers: &[Value], notes: &mut Vec<String>) 
 }
 
 /// Measured models are of engines that schedule ahead: so do theirs, unless the user says otherwise.
-pub(crate) fn settle_scheduling(config: &mut EngineConfig, typed: &JsonArg) -> Result<()> {
+pub(crate) fn settle_scheduling(
+    config: &mut EngineConfig,
+    typed: &JsonArg,
+    notes: &mut Vec<String>,
+) -> Result<()> {
     if typed.object.get("async_scheduling").is_none_or(Value::is_null) {
-        let measured = config.timing.pricing()? == Pricing::Fused;
-        config.async_scheduling = measured && config.engine_type == "vllm";
+        let ahead = config.timing.pricing()? == Pricing::Fused && config.engine_type == "vllm";
+        config.async_scheduling = ahead && config.tiers.is_empty();
+        if ahead && !config.tiers.is_empty() {
+            let note = "with tiers no pass is scheduled ahead, as engines of measured timing models do";
+            notes.push(format!("{}: {note}", typed.place));
+        }
     }
     Ok(())
 }

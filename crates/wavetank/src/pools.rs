@@ -109,7 +109,7 @@ fn pool(
         }
         engine.timing = timing_arg::of_flag("--timing", timing)?;
     }
-    engine_args::settle_scheduling(&mut engine, &typed)?;
+    engine_args::settle_scheduling(&mut engine, &typed, warnings)?;
     engine_args::note_capacity(&engine, &typed.place, warnings);
     let policy = typed.object.get("router_queue_policy").and_then(Value::as_str).map(str::to_owned);
     Ok((engine, policy))

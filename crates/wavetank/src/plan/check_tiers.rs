@@ -1,7 +1,7 @@
 //! The rules about tiers, whoever described them.
 
 use wavetank_model::{Error, Result};
-use wavetank_sim::{EngineConfig, TierConfig, TierLoad, TierScope};
+use wavetank_sim::{EngineConfig, TierConfig, TierLoad, TierScope, tiers};
 
 use super::ReplayMode;
 
@@ -35,7 +35,10 @@ pub(super) fn check(simulation: &wavetank_sim::Plan, mode: ReplayMode) -> Result
         check_name(&engine.tiers, place)?;
         check_tier(tier, block)?;
     }
-    Ok(())
+    match tiers::refusal(engine) {
+        Some(reason) => Err(Error::usage(reason).at(FLAG).hint("docs/tiers.md says what goes together")),
+        None => Ok(()),
+    }
 }
 
 fn check_engine(engine: &EngineConfig) -> Result<()> {
@@ -47,6 +50,12 @@ fn check_engine(engine: &EngineConfig) -> Result<()> {
         return wrong(
             "tiers need the bytes of KV per token".to_owned(),
             "give \"kv_bytes_per_token\", or \"model\" (`wavetank list models`), in the engine arguments",
+        );
+    }
+    if engine.async_scheduling {
+        return wrong(
+            "tiers are not simulated with passes that are scheduled ahead".to_owned(),
+            "leave out \"async_scheduling\", or the tiers",
         );
     }
     if engine.data_parallel_ranks > 1 {

@@ -160,6 +160,15 @@ fn what_cannot_be_simulated_is_refused() {
         assert!(message.starts_with(part), "{part}: {message}");
     }
     assert_eq!(planned(&ReplayArgs { tiers: vec![json!(cpu)], ..pools("") }).len(), 1);
+    let ahead = refused(&args(r#"{"kv_bytes_per_token": 9, "async_scheduling": true}"#, &[cpu]));
+    assert!(ahead.starts_with("--tier: tiers are not simulated with passes"), "{ahead}");
+    let behind = refused(&args(KV, &["cpu=1GiB:1GB/s,shared", "disk=1GiB:1GB/s"]));
+    assert!(behind.starts_with("--tier: tier \"disk\" of each worker cannot be behind one"), "{behind}");
+    let measured =
+        ReplayArgs { timing: Some("grid:llama31-8b-h200-tp1-bf16".to_owned()), ..args(KV, &[cpu]) };
+    let plan = Plan::of(&measured).unwrap();
+    assert!(!plan.simulation.engine.async_scheduling);
+    assert!(plan.warnings.iter().any(|note| note.contains("scheduled ahead")), "{:?}", plan.warnings);
 }
 
 /// Broken by: tables that mean something else than texts, or a wrong key that passes.

@@ -11,3 +11,4 @@ mod play;
 mod router;
 mod runs;
 mod shared;
+mod tiers;
