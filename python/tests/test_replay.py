@@ -93,6 +93,20 @@ def test_seeds_are_those_of_the_command(examples, command, tmp_path):
     assert without_wall(report.to_json()) == without_wall(written)
 
 
+def test_tiers_are_those_of_the_command(examples, command, tmp_path):
+    """Broken by: texts or dicts that mean another tier here, or an alias that is lost on the way."""
+    trace = examples / "conversation.jsonl"
+    engine = {"kv_bytes_per_token": 131072, "num_gpu_blocks": 600}
+    disk = {"name": "disk", "capacity": "1TiB", "medium": "100us+5GB/s"}
+    report = wavetank.run_trace_replay(trace, extra_engine_args=engine, tiers=["cpu=8GiB:32GB/s", disk])
+    tiers = ["--tier", "cpu=8GiB:32GB/s", "--tier", "disk=1TiB:100us+5GB/s"]
+    written = run_command(command, tmp_path, str(trace), "--extra-engine-args", json.dumps(engine), *tiers)
+    assert [tier["name"] for tier in report["tiers"]["tiers"]] == ["cpu", "disk"]
+    assert without_wall(report.to_json()) == without_wall(written)
+    with pytest.raises(wavetank.UsageError, match="is given twice"):
+        wavetank.run_trace_replay(trace, tiers=["a=1G:1GB/s"], tier=["a=1G:1GB/s"])
+
+
 def test_the_module_is_the_command(examples, tmp_path):
     words = [str(examples / "single_turn.jsonl"), "--report-json", str(tmp_path / "r.json")]
     done = subprocess.run([sys.executable, "-m", "wavetank.replay", *words], capture_output=True, text=True)
