@@ -83,7 +83,7 @@ fn shown(comparison: &Comparison, scope: Scope) -> Vec<&Row> {
             let find = |metric: &&str| comparison.rows.iter().find(|row| row.metric == *metric);
             let of_tier = |row: &&Row| {
                 let end = |end: &&str| row.metric.ends_with(end);
-                row.metric.starts_with("tiers.") && OF_TIERS.iter().any(|name| end(name))
+                row.metric.starts_with("tiers.") && OF_TIERS.iter().any(end)
             };
             HEADLINE.iter().filter_map(find).chain(comparison.rows.iter().filter(of_tier)).collect()
         }

@@ -1,6 +1,6 @@
-//! Tiers behind a worker's GPU memory as users describe them: `--tier` and tables (`text`, `table`), what they
-//! are kept on (`medium`), and the keys of the reference that mean the same (`offload`). What they are worth
-//! beside computing again is in `worth`.
+//! Tiers behind a worker's GPU memory as users describe them: `--tier` and tables (`text`, `table`), what
+//! they are kept on (`medium`), and the keys of the reference that mean the same (`offload`). What they are
+//! worth beside computing again is in `worth`.
 
 mod list;
 mod medium;

@@ -1,5 +1,6 @@
-//! The reference's keys of host, disk and object tiers (spec/engine.md 2 and 7), as the tiers they mean. Speeds
-//! are those of its newest generation (spec/engine.md 15.9), but for object storage, which only older ones have.
+//! The reference's keys of host, disk and object tiers (spec/engine.md 2 and 7), as the tiers they mean.
+//! Speeds are those of its newest generation (spec/engine.md 15.9), but for object storage, which only older
+//! ones have.
 
 use serde_json::{Map, Value, json};
 use wavetank_model::{Error, Result};

@@ -185,7 +185,8 @@ fn tables_say_what_texts_say() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tiers.toml").display().to_string();
     let toml = "[[tier]]\nname = 'cpu'\ncapacity = '1GiB'\nmedium = '32GB/s'\n[[tier]]\nname = 'disk'\n\
-                capacity = '2TiB'\nshared = true\nmedium = { name = 'queued', latency_us = 1000.0, gbps = 1.0 }\n";
+                capacity = '2TiB'\nshared = true\n\
+                medium = { name = 'queued', latency_us = 1000.0, gbps = 1.0 }\n";
     std::fs::write(&path, toml).unwrap();
     assert_eq!(planned(&args(KV, &[&format!("@{path}")])), text);
     std::fs::write(&path, toml.replace("shared", "share")).unwrap();
