@@ -15,7 +15,7 @@ fn run(extra: &str) -> (Sandbox, Value, String) {
     let sandbox = Sandbox::with_examples();
     let run = sandbox.run(&format!("replay {FLAGS} {extra} --report-json r.json"));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let report = serde_json::from_str(&sandbox.read("r.json")).unwrap();
+    let report = serde_json::from_str(&sandbox.read("r.json")).expect("a report");
     (sandbox, report, run.stdout)
 }
 

@@ -122,10 +122,10 @@ fn moved_medium(medium: &Value, place: &dyn Fn(&str) -> String) -> Value {
 }
 
 /// The files that tiers name.
-pub(crate) fn files(tiers: &[Value]) -> impl Iterator<Item = &Path> {
-    let of = |tier| match tier {
-        &Value::String(ref typed) if typed.starts_with('@') => Some(&typed[1..]),
-        &Value::String(ref typed) => {
+pub(crate) fn files<'t>(tiers: &'t [Value]) -> impl Iterator<Item = &'t Path> {
+    let of = |tier: &'t Value| match tier {
+        Value::String(typed) if typed.starts_with('@') => Some(&typed[1..]),
+        Value::String(typed) => {
             let medium = typed.split_once(':').and_then(|(_, rest)| rest.split(',').next());
             medium.and_then(medium::file)
         }
