@@ -16,7 +16,7 @@ mod tiers;
 
 pub use change::{Change, ChangeKind, ChangeLog, GivenUp};
 pub use eviction::{Eviction, Quotas, Resident, Slot};
-pub use holdings::{Claim, Holdings, Overlap};
+pub use holdings::{Claim, Holdings, MOST_TIERS, Overlap};
 pub use pool::{BlockId, BlockPool, Hits};
 pub use radix::{PageId, RadixTree};
 pub use recency::{Links, Recency};

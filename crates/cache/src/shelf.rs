@@ -115,15 +115,6 @@ impl Shelf {
             .map(move |slots| TierObject { group, slots })
     }
 
-    /// A group is used: it leaves after all that was used before. One that is not there is none the worse.
-    pub fn renew(&mut self, group: u64) {
-        if let Some(number) = self.number(group)
-            && self.entries[number as usize].users == 0
-        {
-            self.idle.renew(&mut self.entries, number);
-        }
-    }
-
     /// Blocks of a group are being read; it is there.
     pub fn begin_read(&mut self, group: u64) -> BusyGroup {
         let number = self.number(group).expect("what is read is there");
@@ -139,29 +130,41 @@ impl Shelf {
     /// Blocks of a group are to be written: takes room for the first neighbours that are new, from what was used
     /// longest ago, which is appended to `evicted`. What lies behind them is asked for again.
     pub fn begin_write(&mut self, object: TierObject, evicted: &mut Vec<TierObject>) -> Begun {
-        let found = self.number(object.group);
-        let known = found.map_or(0, |number| {
-            let entry = &self.entries[number as usize];
-            entry.there | entry.coming
-        });
-        let missing = object.slots & !known;
+        let TierObject { group, slots } = object;
+        let Self { index, entries, .. } = self;
+        let same = |&number: &u32| entries[number as usize].key == group;
+        let found = index.entry(group, same, |&number| entries[number as usize].key);
+        let (known, own) = match &found {
+            Found::Vacant(_) => (0, 0),
+            Found::Occupied(place) => {
+                let entry = &entries[*place.get() as usize];
+                // Its own blocks become busy by this.
+                (entry.there | entry.coming, if entry.users == 0 { entry.blocks() } else { 0 })
+            }
+        };
+        let missing = slots & !known;
         let Some(fresh) = runs(missing, 0).next() else { return Begun::Known };
         let needed = u64::from(fresh.count_ones());
-        // Its own blocks become busy by this.
-        let idle_entry = found.filter(|&number| self.entries[number as usize].users == 0);
-        let own = idle_entry.map_or(0, |number| u64::from(self.entries[number as usize].blocks()));
-        if self.busy + own + needed > self.capacity {
+        if self.busy + u64::from(own) + needed > self.capacity {
             return Begun::NoRoom(missing.count_ones());
         }
-        if let Some(number) = found {
-            self.occupy(number);
-        }
+        let number = match found {
+            Found::Occupied(place) => {
+                let number = *place.get();
+                self.occupy(number);
+                number
+            }
+            Found::Vacant(place) => {
+                let number = self.vacant.pop().unwrap_or(self.entries.len() as u32);
+                place.insert(number);
+                self.add(number, group);
+                number
+            }
+        };
         while self.used + needed > self.capacity {
             evicted.push(self.evict());
         }
-        let number = found.unwrap_or_else(|| self.add(object.group));
-        let entry = &mut self.entries[number as usize];
-        entry.coming |= fresh;
+        self.entries[number as usize].coming |= fresh;
         self.used += needed;
         self.busy += needed;
         Begun::Writes(BusyGroup(number), fresh)
@@ -212,22 +215,13 @@ impl Shelf {
         TierObject { group, slots }
     }
 
-    /// A new entry, with one user and nothing in it.
-    fn add(&mut self, key: u64) -> u32 {
-        let Self { index, entries, vacant, .. } = self;
-        let same = |&number: &u32| entries[number as usize].key == key;
-        let place = match index.entry(key, same, |&number| entries[number as usize].key) {
-            Found::Occupied(_) => unreachable!("it was not there"),
-            Found::Vacant(place) => place,
-        };
-        let number = vacant.pop().unwrap_or(entries.len() as u32);
-        place.insert(number);
+    /// A new entry at `number`, with one user and nothing in it.
+    fn add(&mut self, number: u32, key: u64) {
         let entry = Entry { key, there: 0, coming: 0, begins: 0, users: 1, links: Links::default() };
-        match entries.get_mut(number as usize) {
+        match self.entries.get_mut(number as usize) {
             Some(vacated) => *vacated = entry,
-            None => entries.push(entry),
+            None => self.entries.push(entry),
         }
-        number
     }
 }
 
@@ -301,7 +295,7 @@ mod tests {
         fn find(&mut self, group: u64) -> Option<&mut PlainEntry> {
             self.entries.iter_mut().find(|entry| entry.group == group)
         }
-        fn to_the_end(&mut self, group: u64) {
+        fn use_now(&mut self, group: u64) {
             let at = self.entries.iter().position(|entry| entry.group == group).unwrap();
             let entry = self.entries.remove(at);
             self.entries.push(entry);
@@ -362,7 +356,6 @@ mod tests {
     enum Step {
         Write(u8, u8),
         Read(u8),
-        Renew(u8),
         End(u8),
     }
 
@@ -370,7 +363,6 @@ mod tests {
         prop_oneof![
             (0u8..9, 1u8..=255).prop_map(|(group, slots)| Step::Write(group, slots)),
             (0u8..9).prop_map(Step::Read),
-            (0u8..9).prop_map(Step::Renew),
             any::<u8>().prop_map(Step::End),
         ]
     }
@@ -402,12 +394,6 @@ mod tests {
                     plain.find(group.into()).unwrap().users += 1;
                     open.push((shelf.begin_read(group.into()), group.into(), None));
                 }
-                Step::Renew(group) => {
-                    shelf.renew(group.into());
-                    if plain.find(group.into()).is_some_and(|entry| entry.users == 0) {
-                        plain.to_the_end(group.into());
-                    }
-                }
                 Step::End(which) if !open.is_empty() => {
                     let (entry, group, written) = open.remove(which as usize % open.len());
                     match written {
@@ -420,7 +406,7 @@ mod tests {
                         there.slots[slot] = there.slots[slot].map(|(part, _)| (part, true));
                     }
                     if there.users == 0 {
-                        plain.to_the_end(group);
+                        plain.use_now(group);
                     }
                 }
                 Step::Read(_) | Step::End(_) => {}

@@ -1,11 +1,10 @@
 //! What tiers cost: a Mooncake trace replayed without them and with them, in processor time.
 //!
 //! `cargo run --release -p wavetank-sim --example tiers -- TRACE.jsonl.gz [WORKERS [ROUTER [ENGINE]]]`
-#![allow(clippy::disallowed_methods, reason = "it measures")]
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "it takes arguments and prints")]
 
 use std::io::{BufRead, BufReader};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 use wavetank_model::{
@@ -18,11 +17,11 @@ use wavetank_sim::{
 };
 
 /// Rows of a trace, read before.
-struct Rows(std::vec::IntoIter<Opening>);
+struct Rows<'a>(std::slice::Iter<'a, Opening>);
 
-impl Workload for Rows {
+impl Workload for Rows<'_> {
     fn open(&mut self) -> Result<Option<Opening>> {
-        Ok(self.0.next())
+        Ok(self.0.next().cloned())
     }
     fn follow_up(&mut self, _session: SessionId, _turn: u32) -> Result<Request> {
         unreachable!("every session has one turn")
@@ -119,14 +118,21 @@ fn plan(arguments: &[String], tiers: Vec<TierConfig>) -> Plan {
     }
 }
 
+/// Processor time of this process so far, in milliseconds.
+fn cpu_ms() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").expect("it runs on Linux");
+    let nanoseconds = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+    nanoseconds.expect("the first number is the time on a processor") / 1e6
+}
+
 /// The best of several runs, in milliseconds.
 fn best_ms(plan: &Plan, rows: &[Opening]) -> f64 {
     let mut best = f64::INFINITY;
     for round in 0..7 {
-        let (mut workload, mut tally) = (Rows(rows.to_vec().into_iter()), Tally::default());
-        let start = Instant::now();
+        let (mut workload, mut tally) = (Rows(rows.iter()), Tally::default());
+        let start = cpu_ms();
         let outcome = wavetank_sim::run(plan, &mut workload, &mut tally, &AtomicBool::new(false));
-        best = best.min(start.elapsed().as_secs_f64() * 1e3);
+        best = best.min(cpu_ms() - start);
         if round == 0 {
             let outcome = outcome.expect("the plan is sound");
             println!("  {tally:?}");
@@ -139,9 +145,9 @@ fn best_ms(plan: &Plan, rows: &[Opening]) -> f64 {
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let rows = read(arguments.first().expect("the path of a trace"));
-    let cpu = tier("cpu", 64, 32.0, 10.0);
+    let cpu = tier("cpu", 256, 32.0, 10.0);
     let disk =
-        TierConfig { write: TierWrite::Evict, unit: TierUnit::Object, ..tier("disk", 1024, 10.0, 100.0) };
+        TierConfig { write: TierWrite::Evict, unit: TierUnit::Object, ..tier("disk", 2048, 10.0, 100.0) };
     let without = best_ms(&plan(&arguments, Vec::new()), &rows);
     println!("without tiers {without:.1} ms");
     for (name, tiers) in [("cpu", vec![cpu.clone()]), ("cpu and disk", vec![cpu, disk])] {

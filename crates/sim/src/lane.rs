@@ -18,12 +18,15 @@ pub(crate) struct Lane {
     served: f64,
     /// Transfers by what `served` is when they end; its bits order as the numbers do.
     ends: BinaryHeap<Reverse<(u64, TransferId)>>,
+    /// When the next one ends if none joins before.
+    next: Option<Nanos>,
 }
 
 impl Lane {
     /// A lane of which one transfer can use `own_bytes_per_ms` at most.
     pub(crate) fn of(bytes_per_ms: f64, own_bytes_per_ms: f64) -> Self {
-        Self { bytes_per_ms, own_bytes_per_ms, at: Nanos::ZERO, served: 0.0, ends: BinaryHeap::new() }
+        let (at, served, ends) = (Nanos::ZERO, 0.0, BinaryHeap::new());
+        Self { bytes_per_ms, own_bytes_per_ms, at, served, ends, next: None }
     }
 
     /// What each transfer gets.
@@ -42,10 +45,15 @@ impl Lane {
     pub(crate) fn join(&mut self, id: TransferId, bytes: u64, now: Nanos) {
         self.advance(now);
         self.ends.push(Reverse(((self.served + bytes as f64).to_bits(), id)));
+        self.next = self.look_ahead();
     }
 
     /// When the next one ends if none joins before.
     pub(crate) fn next_end(&self) -> Option<Nanos> {
+        self.next
+    }
+
+    fn look_ahead(&self) -> Option<Nanos> {
         let &Reverse((served, _)) = self.ends.peek()?;
         let left = (f64::from_bits(served) - self.served).max(0.0);
         Some(self.at + Nanos::from_ms(left / self.share()))
@@ -58,6 +66,7 @@ impl Lane {
         if self.ends.is_empty() {
             self.served = 0.0;
         }
+        self.next = self.look_ahead();
         Some(id)
     }
 }

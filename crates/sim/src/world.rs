@@ -147,6 +147,7 @@ impl<'r, 's> World<'r, 's> {
         if router.needs() == Needs::Caches {
             let prefilling = plan.num_workers as usize;
             workers[..prefilling].iter_mut().for_each(|worker| worker.watch_cache());
+            tiers.watch();
         }
         let fleet_size = workers.len() as u32;
         let arrivals = Arrivals::of(workload, plan.load)?;
@@ -328,6 +329,7 @@ impl<'r, 's> World<'r, 's> {
                 self.show_cache(id);
             }
         }
+        self.show_tiers();
         Ok(())
     }
 

@@ -249,6 +249,11 @@ fn router_config(
     let silicon = aic::router_model(args, router_mode, &typed, &mut notes)?;
     let mut config = router_args::config(&typed, &mut notes)?;
     config.router_prefill_load_model = silicon.or(config.router_prefill_load_model);
+    for key in router_args::TIERS.iter().filter(|key| typed.object.contains_key(**key)) {
+        if pools.engine.tiers.is_empty() {
+            notes.push(format!("{}: \"{key}\" has no effect: workers have no tiers", typed.place));
+        }
+    }
     let policy = pools.queue_policy.as_deref();
     if router_mode != "kv_router" {
         if args.router_config.is_some() {

@@ -1,7 +1,7 @@
 //! A latency, then a bandwidth that transfers share: in equal parts, or one after another.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use serde::Deserialize;
 use wavetank_model::{Nanos, Operation};
@@ -72,10 +72,8 @@ impl Config {
 
 struct Queued {
     config: Config,
-    /// Transfers before their first byte.
-    starting: BinaryHeap<Reverse<(Nanos, TransferId)>>,
-    /// What they are.
-    waiting: HashMap<TransferId, Transfer>,
+    /// Transfers before their first byte, with their bytes and their track.
+    starting: BinaryHeap<Reverse<(Nanos, TransferId, u64, usize)>>,
     /// One, or one for reads and one for writes.
     tracks: Vec<Track>,
     /// Of no bytes.
@@ -97,7 +95,6 @@ impl Queued {
         Self {
             config,
             starting: BinaryHeap::new(),
-            waiting: HashMap::new(),
             tracks: operations.iter().map(track).collect(),
             nothing: BinaryHeap::new(),
         }
@@ -114,14 +111,12 @@ impl Queued {
 
     /// Lets those in whose latency is over by `now`, before any of their successors can end.
     fn let_in(&mut self, now: Nanos) {
-        while let Some(&Reverse((at, id))) = self.starting.peek() {
+        while let Some(&Reverse((at, id, bytes, track))) = self.starting.peek() {
             if at > now || self.next_on_tracks().is_some_and(|end| end < at) {
                 return;
             }
             self.starting.pop();
-            let transfer = self.waiting.remove(&id).expect("it is starting");
-            let track = (transfer.operation == Operation::Write) as usize % self.tracks.len();
-            self.tracks[track].join(transfer, at);
+            self.tracks[track].join(id, bytes, at);
         }
     }
 }
@@ -131,14 +126,14 @@ impl Medium for Queued {
         if transfer.bytes == 0 {
             return self.nothing.push(Reverse((now, transfer.id)));
         }
-        self.starting.push(Reverse((now + self.latency(), transfer.id)));
-        self.waiting.insert(transfer.id, transfer);
+        let track = (transfer.operation == Operation::Write) as usize % self.tracks.len();
+        self.starting.push(Reverse((now + self.latency(), transfer.id, transfer.bytes, track)));
         self.let_in(now);
     }
 
     fn next(&self) -> Option<Nanos> {
         let nothing = self.nothing.peek().map(|&Reverse((at, _))| at);
-        let start = self.starting.peek().map(|&Reverse((at, _))| at);
+        let start = self.starting.peek().map(|&Reverse((at, ..))| at);
         [nothing, start, self.next_on_tracks()].into_iter().flatten().min()
     }
 
@@ -177,12 +172,12 @@ enum Track {
 }
 
 impl Track {
-    fn join(&mut self, transfer: Transfer, now: Nanos) {
+    fn join(&mut self, id: TransferId, bytes: u64, now: Nanos) {
         match self {
-            Self::Share(lane) => lane.join(transfer.id, transfer.bytes, now),
+            Self::Share(lane) => lane.join(id, bytes, now),
             Self::Fifo { gbps, free, ends } => {
-                *free = (*free).max(now) + carried(transfer.bytes, *gbps);
-                ends.push_back((*free, transfer.id));
+                *free = (*free).max(now) + carried(bytes, *gbps);
+                ends.push_back((*free, id));
             }
         }
     }

@@ -57,6 +57,9 @@ pub trait Router {
     /// The cache of a worker changed.
     fn cache_changed(&mut self, _worker: WorkerId, _change: Change) {}
 
+    /// A tier behind the cache of a worker changed; tiers are counted from the fastest.
+    fn tier_changed(&mut self, _worker: WorkerId, _tier: u8, _change: Change) {}
+
     /// Lets a waiting request go, if one may.
     fn release(&mut self, _now: Nanos) -> Option<Placement> {
         None

@@ -20,6 +20,7 @@ mod tier;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use wavetank_cache::{Change, MOST_TIERS};
 use wavetank_model::{Nanos, Result, WorkerId, mix};
 
 use crate::{EngineConfig, TierScope, WorkerRole};
@@ -58,9 +59,6 @@ pub fn refusal(config: &EngineConfig) -> Option<String> {
     };
     Some(reason)
 }
-
-/// Tiers that a worker can have.
-const MOST_TIERS: usize = 8;
 
 /// What a tier did, over all its instances: one for each worker, or one that is shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,6 +131,30 @@ impl Pool {
     pub(crate) fn shared(&self) -> &[TierRef] {
         let first = self.workers.first().map_or(&[][..], Vec::as_slice);
         &first[first.len() - self.shared..]
+    }
+
+    /// Keeps track of what enters and leaves the tiers, for [`Self::take_changes`].
+    pub(crate) fn watch(&self) {
+        self.workers.iter().flatten().for_each(|tier| tier.borrow_mut().shelf.log().keep());
+    }
+
+    /// Moves out what changed: for each tier of a worker, and for each worker of a shared tier.
+    pub(crate) fn take_changes(&self, mut tell: impl FnMut(WorkerId, u8, Change)) {
+        let mut changes = Vec::new();
+        let own = |stack: &[TierRef]| stack.len() - self.shared;
+        for (worker, stack) in (0..).map(WorkerId).zip(&self.workers) {
+            for (number, tier) in (0..).zip(&stack[..own(stack)]) {
+                tier.borrow_mut().shelf.log().take(&mut changes);
+                changes.drain(..).for_each(|change| tell(worker, number, change));
+            }
+        }
+        let first = self.workers.first().map_or(0, |stack| own(stack)) as u8;
+        for (number, tier) in (first..).zip(self.shared()) {
+            tier.borrow_mut().shelf.log().take(&mut changes);
+            for change in changes.drain(..) {
+                (0..self.workers.len() as u32).for_each(|worker| tell(WorkerId(worker), number, change));
+            }
+        }
     }
 
     /// What each tier did by `end`.

@@ -64,11 +64,11 @@ impl Stack {
         self.writes[0] == TierWrite::Evict
     }
 
-    /// Finds the longest run of `keys` that is in any tier now. Tiers have been settled.
-    pub(crate) fn lookup(&mut self, keys: impl Iterator<Item = BlockKey>) -> Found {
+    /// Finds the longest run of `wanted` that is in any tier now. Tiers have been settled.
+    pub(crate) fn lookup(&mut self, wanted: impl Iterator<Item = TierObject>) -> Found {
         self.found.clear();
         let mut found = Found { blocks: 0, load: TierLoad::Overlap };
-        for TierObject { group, slots } in objects(keys) {
+        for TierObject { group, slots } in wanted {
             let mut left = slots;
             let first = self.found.len();
             let mut there = 0;
@@ -221,8 +221,8 @@ impl Stack {
     }
 
     /// Notes blocks that the pass at hand completes.
-    pub(crate) fn note(&mut self, keys: impl Iterator<Item = BlockKey>) {
-        self.outgoing.extend(objects(keys));
+    pub(crate) fn note(&mut self, blocks: impl Iterator<Item = TierObject>) {
+        self.outgoing.extend(blocks);
     }
 
     /// The blocks noted are written where all is written that is computed, from `at` on.

@@ -37,6 +37,7 @@ pub(crate) struct Tier {
     pub(super) arrived: Vec<Arrived>,
     /// Lists to be used again.
     spare: Vec<Vec<TierObject>>,
+    spare_places: Vec<Vec<BusyGroup>>,
     /// Nothing has happened after this.
     at: Nanos,
     /// When the next thing happens.
@@ -102,6 +103,7 @@ impl Tier {
             vacant: Vec::new(),
             arrived: Vec::new(),
             spare: Vec::new(),
+            spare_places: Vec::new(),
             at: Nanos::ZERO,
             next: None,
             busy: Busy::default(),
@@ -170,7 +172,8 @@ impl Tier {
 
     fn begin_read(&mut self, now: Nanos, reader: Reader, objects: Vec<TierObject>) {
         self.readers += 1;
-        let places = objects.iter().map(|object| self.shelf.begin_read(object.group)).collect();
+        let mut places = self.spare_places.pop().unwrap_or_default();
+        places.extend(objects.iter().map(|object| self.shelf.begin_read(object.group)));
         let moving = Moving { worker: reader.worker, reader: Some(reader), objects, places, began: now };
         self.begin(moving, now);
     }
@@ -206,8 +209,10 @@ impl Tier {
             let write = self.ahead.peek().map(|Reverse(ahead)| ahead.at.max(self.at));
             let write = write.filter(|&at| at <= until);
             let limit = write.unwrap_or(until);
-            while let Some((id, at)) = self.medium.end(limit) {
-                self.end(id as u32, at, sink);
+            while self.medium.next().is_some_and(|next| next <= limit) {
+                if let Some((id, at)) = self.medium.end(limit) {
+                    self.end(id as u32, at, sink);
+                }
             }
             let Some(at) = write else { break };
             if let Some(Reverse(ahead)) = self.ahead.pop() {
@@ -245,38 +250,34 @@ impl Tier {
             }
         }
         match batch.objects.is_empty() {
-            true => self.spare.push(batch.objects),
+            true => {
+                self.spare.push(batch.objects);
+                self.spare_places.push(batch.places);
+            }
             false => self.begin(batch, now),
         }
         objects.clear();
         self.spare.push(objects);
-        self.tell_room(worker, now, dropped, &evicted, sink);
+        if dropped > 0 {
+            let (tier, blocks, at) = (self.number, dropped, now);
+            sink.record(&ServeEvent::Tier(TierEvent::Dropped { worker, tier, blocks, at }));
+        }
+        if !evicted.is_empty() {
+            self.give_up(worker, now, &evicted, sink);
+        }
         evicted.clear();
         self.spare.push(evicted);
     }
 
     fn moving(&mut self, worker: WorkerId, began: Nanos) -> Moving {
         let objects = self.spare.pop().unwrap_or_default();
-        Moving { worker, reader: None, objects, places: Vec::new(), began }
+        let places = self.spare_places.pop().unwrap_or_default();
+        Moving { worker, reader: None, objects, places, began }
     }
 
-    /// What a write cost others, or itself.
-    fn tell_room(
-        &mut self,
-        worker: WorkerId,
-        at: Nanos,
-        dropped: u32,
-        evicted: &[TierObject],
-        sink: &mut ServeSink<'_>,
-    ) {
-        let tier = self.number;
-        if dropped > 0 {
-            sink.record(&ServeEvent::Tier(TierEvent::Dropped { worker, tier, blocks: dropped, at }));
-        }
-        if evicted.is_empty() {
-            return;
-        }
-        let blocks = evicted.iter().map(|object| object.slots.count_ones()).sum();
+    /// Blocks made room for others, and go to the tier below if that is what it is for.
+    fn give_up(&self, worker: WorkerId, at: Nanos, evicted: &[TierObject], sink: &mut ServeSink<'_>) {
+        let (tier, blocks) = (self.number, evicted.iter().map(|object| object.slots.count_ones()).sum());
         sink.record(&ServeEvent::Tier(TierEvent::Evicted { worker, tier, blocks, at }));
         if let Some(below) = &self.below {
             below.borrow_mut().write_at(at, worker, evicted);
@@ -284,7 +285,7 @@ impl Tier {
     }
 
     fn end(&mut self, id: u32, at: Nanos, sink: &mut ServeSink<'_>) {
-        let Moving { worker, reader, mut objects, places, began } =
+        let Moving { worker, reader, mut objects, mut places, began } =
             self.transfers[id as usize].take().expect("it was under way");
         self.vacant.push(id);
         self.at = self.at.max(at);
@@ -316,6 +317,8 @@ impl Tier {
                 self.arrived.push(Arrived { worker, load, at, objects });
             }
         }
+        places.clear();
+        self.spare_places.push(places);
     }
 
     /// A list that is no longer needed.

@@ -4,12 +4,12 @@
 //! and all wait for each other there. So they are advanced only when every worker has been brought up to now,
 //! and nobody sees what is written later.
 
-use wavetank_model::{Nanos, Result, WorkerId};
+use wavetank_model::{Error, Nanos, Result, WorkerId};
 
 use super::World;
 use crate::Plan;
 use crate::engines::Engine;
-use crate::tiers::{Pool, TierRef, TierWork};
+use crate::tiers::{Pool, TierRef, TierWork, refusal};
 
 /// The tiers of a run.
 pub(super) struct Tiered {
@@ -19,6 +19,9 @@ pub(super) struct Tiered {
 impl Tiered {
     /// Builds the tiers of a plan and gives every worker its own.
     pub(super) fn of(plan: &Plan, workers: &mut [Box<dyn Engine>]) -> Result<Self> {
+        if let Some(reason) = plan.decode.as_ref().and_then(|pool| refusal(&pool.engine)) {
+            return Err(Error::usage(reason));
+        }
         if plan.engine.tiers.is_empty() {
             return Ok(Self { pool: None });
         }
@@ -45,6 +48,13 @@ impl Tiered {
         waited.filter_map(|tier| tier.borrow().next()).min().map(|at| at.max(now))
     }
 
+    /// Keeps track of what is in them.
+    pub(super) fn watch(&self) {
+        if let Some(pool) = &self.pool {
+            pool.watch();
+        }
+    }
+
     /// What each tier did by the end of the last pass.
     pub(super) fn work(&self, end: Nanos) -> Vec<TierWork> {
         self.pool.as_ref().map_or_else(Vec::new, |pool| pool.work(end))
@@ -69,6 +79,17 @@ impl World<'_, '_> {
             self.touched.push(worker);
         }
         Ok(())
+    }
+
+    /// Shows the router what the tiers behind every worker hold now; working workers have been brought up to
+    /// now.
+    pub(super) fn show_tiers(&mut self) {
+        let Some(pool) = &self.tiers.pool else { return };
+        for (worker, _) in self.workers.iter_mut().zip(&pool.workers) {
+            worker.settle_tiers(self.now, self.sink);
+        }
+        let router = &mut self.router;
+        pool.take_changes(|worker, tier, change| router.tier_changed(worker, tier, change));
     }
 
     /// Nothing is computed any more: what is under way ends.

@@ -6,8 +6,8 @@ use wavetank_model::{Nanos, Opening, Priority, Prompt, Request, Result, SessionI
 use wavetank_sim::media::MediumConfig;
 use wavetank_sim::routers::KvConfig;
 use wavetank_sim::{
-    ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode, SchedulePolicy, SglangConfig, TierConfig,
-    TierLoad, TierScope, TierUnit, TierWrite, Transfer, engines,
+    ConcurrencyUnit, DecodePool, EngineConfig, Link, Load, Plan, PreemptionMode, SchedulePolicy,
+    SglangConfig, TierConfig, TierLoad, TierScope, TierUnit, TierWrite, Transfer, WorkerRole, engines,
 };
 
 pub(crate) const TOKENS_PER_ID: u32 = 16;
@@ -205,11 +205,22 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
         (1u32..5).prop_map(|n| Load::Closed { concurrency: n, unit: ConcurrencyUnit::Requests }),
     ];
     let router = prop_oneof![Just("round_robin"), Just("kv_router"), Just("least_loaded")];
-    (engine(), 1u32..4, load, router, proptest::option::weighted(0.2, 0u64..2_000)).prop_map(
-        |(engine, workers, load, router, cap_ms)| Plan {
-            router_mode: router.to_owned(),
-            max_sim_time: cap_ms.map(|ms| Nanos(ms * 1_000_000)),
-            ..plan_of(engine, workers, load)
+    let decode = proptest::option::weighted(0.25, 1u32..3);
+    let cap = proptest::option::weighted(0.2, 0u64..2_000);
+    (engine(), (1u32..4, decode), load, router, cap).prop_map(
+        |(mut engine, (workers, decode), load, router, cap_ms)| {
+            let decode = decode.map(|num_workers| {
+                engine.worker_type = WorkerRole::Prefill;
+                let worker_type = WorkerRole::Decode;
+                let engine = EngineConfig { worker_type, tiers: Vec::new(), ..engine.clone() };
+                DecodePool { engine, num_workers, link: Link::default() }
+            });
+            Plan {
+                router_mode: router.to_owned(),
+                max_sim_time: cap_ms.map(|ms| Nanos(ms * 1_000_000)),
+                decode,
+                ..plan_of(engine, workers, load)
+            }
         },
     )
 }

@@ -28,8 +28,14 @@ fn bound(rows: &[Row], block_size: u32) -> u64 {
     reusable
 }
 
+/// Enough to meet every rule many times over; `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    ProptestConfig { cases: default.cases.max(500), failure_persistence: None, ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+    #![proptest_config(config())]
 
     /// Broken by: a request that is parked and forgotten, blocks that stay with who gave a load back, a load
     /// that is counted and computed.

@@ -70,10 +70,6 @@ impl Watched {
         self.reused.values().map(|&tokens| u64::from(tokens)).sum()
     }
 
-    pub(crate) fn loaded_tokens(&self) -> u64 {
-        self.loads.iter().flat_map(|load| &load.tokens).map(|&tokens| u64::from(tokens)).sum()
-    }
-
     fn tier(&mut self, event: &TierEvent<'_>) {
         match *event {
             TierEvent::Moved { worker, tier, operation, objects, bytes, began, ended, .. } => {

@@ -131,6 +131,9 @@ fn check_router(config: &KvConfig) -> Result<()> {
     ] {
         not_negative(flag, weight)?;
     }
+    for weight in [config.host_cache_hit_weight, config.disk_cache_hit_weight] {
+        fraction(flag, weight)?;
+    }
     queues::policy(&config.router_queue_policy).map_err(|error| error.at(flag))?;
     config.router_prefill_load_model.as_ref().map_or(Ok(()), |model| model.build().map(drop))
 }

@@ -6,7 +6,7 @@ use wavetank_model::{Nanos, ServeSink};
 use super::Sglang;
 use crate::TierLoad;
 use crate::arena::Slot;
-use crate::tiers::Found;
+use crate::tiers::{Found, Stack};
 
 impl Sglang {
     /// What tiers have of a request behind the cached prefix it holds.
@@ -17,8 +17,7 @@ impl Sglang {
         let nothing = Found { blocks: 0, load: TierLoad::Overlap };
         let Some(tiers) = self.shell.tiers.as_mut().filter(|_| cached < reusable) else { return nothing };
         tiers.settle(self.shell.boundary, sink);
-        let keys = sequence.prompt.content_keys(u64::from(sequence.id.0), sequence.len, cached, page);
-        tiers.lookup(keys.take((reusable - cached) as usize))
+        tiers.lookup(sequence.prompt.content_objects(u64::from(sequence.id.0), cached..reusable, page))
     }
 
     /// Whether anything is being loaded for requests that wait for it.
@@ -68,8 +67,7 @@ impl Sglang {
         let page = self.config.block_size;
         let sequence = &mut self.sequences[slot];
         let Some(tiers) = self.shell.tiers.as_mut().filter(|_| first < last) else { return };
-        let keys = sequence.prompt.content_keys(u64::from(sequence.id.0), last * page, first, page);
-        tiers.note(keys.take((last - first) as usize));
+        tiers.note(sequence.prompt.content_objects(u64::from(sequence.id.0), first..last, page));
         sequence.written_pages = sequence.written_pages.max(last);
     }
 
@@ -129,8 +127,8 @@ impl Sglang {
 
     /// How many of the next `most` passes nothing can begin in that would change when a load ends.
     pub(super) fn passes_beside_loads(&self, most: u32) -> u32 {
-        let evicts = |tiers: &&Box<crate::tiers::Stack>| tiers.is_loading() && tiers.takes_evicted();
-        if self.shell.tiers.as_ref().filter(evicts).is_none() {
+        let evicts = |tiers: &Stack| tiers.is_loading() && tiers.takes_evicted();
+        if !self.shell.tiers.as_deref().is_some_and(evicts) {
             return most;
         }
         let until_open = |slot: &Slot| {

@@ -73,6 +73,8 @@ struct Scratch {
     hits: Hits,
     /// Requests that began to wait for a load.
     parked: u32,
+    /// Requests that completed blocks, if there are tiers.
+    filled: Vec<Slot>,
 }
 
 impl Vllm {

@@ -4,7 +4,7 @@
 //! A request whose load holds it up waits outside the queue, with blocks for all that was found and its
 //! cached prefix. It comes back to the head of the queue and is admitted as soon as the rest of it fits.
 
-use wavetank_model::{Nanos, ServeSink};
+use wavetank_model::{BlockKey, Nanos, ServeSink, TierObject};
 
 use super::Vllm;
 use crate::TierLoad;
@@ -23,7 +23,7 @@ impl Vllm {
         }
         tiers.settle(self.shell.boundary, sink);
         let sequence = &self.sequences[slot];
-        tiers.lookup(sequence.keys(cached, block_size).take((reusable - cached) as usize))
+        tiers.lookup(sequence.objects(cached..reusable, block_size))
     }
 
     /// Blocks that the prompts of running requests still need.
@@ -86,7 +86,7 @@ impl Vllm {
             let (first, last) =
                 (work.before() / block_size, sequence.computed.min(sequence.len) / block_size);
             if first < last {
-                tiers.note(sequence.keys(first, block_size).take((last - first) as usize));
+                tiers.note(sequence.objects(first..last, block_size));
             }
         }
         tiers.write_completed(end);
@@ -95,49 +95,62 @@ impl Vllm {
 
     /// The same for `count` passes of a stretch that began at `start` and has been entered.
     pub(super) fn move_blocks_of_stretch(&mut self, start: Nanos, count: u32) {
-        let block_size = self.config.block_size;
+        let evicted = self.evicted_in(count);
+        if self.scratch.filled.is_empty() && evicted.is_empty() {
+            return;
+        }
+        let completed = self.completed_in(count);
         let Some(tiers) = &mut self.shell.tiers else { return };
-        let (mut opened, mut completed) = (Vec::new(), Vec::new());
-        for &slot in &self.running {
-            let sequence = &self.sequences[slot];
-            let (before, after) = (sequence.computed - count, sequence.computed);
-            if tiers.takes_evicted() {
-                let blocks = before.div_ceil(block_size)..after.div_ceil(block_size);
-                opened.extend(blocks.map(|block| block * block_size - before));
+        let (mut evicted, mut completed) = (evicted.into_iter().peekable(), completed.into_iter().peekable());
+        let mut at = start;
+        for (pass, &step) in (0..).zip(self.shell.stretch.steps(count)) {
+            if evicted.peek().is_some_and(|next| next.0 == pass) {
+                let keys = std::iter::from_fn(|| evicted.next_if(|next| next.0 == pass));
+                tiers.write_evicted(at, keys.map(|(_, key)| key));
             }
-            let blocks = before / block_size..after / block_size;
-            if !blocks.is_empty() {
-                let keys =
-                    sequence.prompt.content_keys(u64::from(sequence.id.0), after, blocks.start, block_size);
-                let passes = blocks.map(|block| (block + 1) * block_size - before - 1);
-                completed.extend(passes.zip(keys));
+            at += step;
+            if completed.peek().is_some_and(|next| next.0 == pass) {
+                let full = std::iter::from_fn(|| completed.next_if(|next| next.0 == pass));
+                tiers.note(full.map(|(_, object)| object));
+                tiers.write_completed(at);
             }
         }
-        if opened.is_empty() && completed.is_empty() {
-            return;
+    }
+
+    /// The blocks that the last `count` passes completed, with the pass that did, counted from 0.
+    fn completed_in(&self, count: u32) -> Vec<(u32, TierObject)> {
+        let block_size = self.config.block_size;
+        let mut completed = Vec::new();
+        for &slot in &self.scratch.filled {
+            let sequence = &self.sequences[slot];
+            let before = sequence.computed - count;
+            for block in before / block_size..sequence.computed / block_size {
+                let object = sequence.objects(block..block + 1, block_size).next();
+                completed.push(((block + 1) * block_size - before - 1, object.expect("it is one block")));
+            }
+        }
+        completed.sort_by_key(|&(pass, _)| pass);
+        completed
+    }
+
+    /// The blocks whose places the last `count` passes took, with the pass that did, counted from 0.
+    fn evicted_in(&mut self, count: u32) -> Vec<(u32, BlockKey)> {
+        let victims = self.pool.given_up().take();
+        if victims.len() == 0 {
+            return Vec::new();
+        }
+        let block_size = self.config.block_size;
+        let mut opened = Vec::new();
+        for &slot in &self.running {
+            let after = self.sequences[slot].computed;
+            let before = after - count;
+            let blocks = before.div_ceil(block_size)..after.div_ceil(block_size);
+            opened.extend(blocks.map(|block| block * block_size - before));
         }
         // Evicted blocks are taken last, in their order.
         opened.sort_unstable();
-        let victims = self.pool.given_up().take();
-        let first = opened.len() - victims.len().min(opened.len());
-        let evicted: Vec<_> =
-            opened.drain(first..).zip(victims).filter_map(|(pass, key)| Some((pass, key?))).collect();
-        completed.sort_by_key(|&(pass, _)| pass);
-        let steps = self.shell.stretch.steps(count);
-        let mut pass_start = start;
-        let (mut evicted, mut completed) = (evicted.into_iter().peekable(), completed.into_iter().peekable());
-        for (pass, &step) in (0..).zip(steps) {
-            let of_pass = |next: &(u32, _)| next.0 == pass;
-            if evicted.peek().is_some_and(of_pass) {
-                let keys = std::iter::from_fn(|| evicted.next_if(of_pass)).map(|(_, key)| key);
-                tiers.write_evicted(pass_start, keys);
-            }
-            pass_start += step;
-            while let Some((_, key)) = completed.next_if(of_pass) {
-                tiers.note(std::iter::once(key));
-            }
-            tiers.write_completed(pass_start);
-        }
+        let empty = opened.len().saturating_sub(victims.len());
+        opened.drain(empty..).zip(victims).filter_map(|(pass, key)| Some((pass, key?))).collect()
     }
 
     /// How many of the next `most` passes nothing can begin in that would change when a load ends.

@@ -83,6 +83,7 @@ impl Vllm {
     /// Fills `scratch.scheduled` and `scratch.rejected`. Tells whether anyone was preempted.
     pub(super) fn schedule(&mut self, sink: &mut ServeSink<'_>) -> bool {
         self.scratch.scheduled.clear();
+        self.scratch.filled.clear();
         self.scratch.parked = 0;
         self.scratch.budget = self.config.max_num_batched_tokens.unwrap_or(u32::MAX);
         let preempted = self.schedule_running(sink);
@@ -168,6 +169,9 @@ impl Vllm {
         let fresh = &sequence.blocks[first as usize..last as usize];
         self.pool.publish(fresh, sequence.keys(first, block_size));
         self.sequences[slot].published = last;
+        if self.shell.tiers.is_some() {
+            self.scratch.filled.push(slot);
+        }
     }
 
     /// Sends a victim back to the head of the queue and takes back its work of this pass.

@@ -1,7 +1,7 @@
 //! A request inside the engine.
 
 use wavetank_cache::BlockId;
-use wavetank_model::{BlockKey, Prompt, RequestId};
+use wavetank_model::{BlockKey, Prompt, RequestId, TierObject};
 
 use crate::engines::Job;
 
@@ -75,5 +75,14 @@ impl Sequence {
     /// The identities of its full blocks from `first` on.
     pub(super) fn keys(&self, first: u32, block_size: u32) -> impl Iterator<Item = BlockKey> + '_ {
         self.prompt.content_keys(u64::from(self.id.0), self.len, first, block_size)
+    }
+
+    /// The identities of its full blocks `blocks`, by group.
+    pub(super) fn objects(
+        &self,
+        blocks: std::ops::Range<u32>,
+        block_size: u32,
+    ) -> impl Iterator<Item = TierObject> + '_ {
+        self.prompt.content_objects(u64::from(self.id.0), blocks, block_size)
     }
 }

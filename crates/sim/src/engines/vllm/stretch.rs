@@ -46,6 +46,7 @@ impl Vllm {
     /// Enters `count` tokens into every running request. Tells whether any has all of them.
     pub(super) fn grow_running(&mut self, count: u32) -> bool {
         self.running_tokens += self.running.len() as u64 * u64::from(count);
+        self.scratch.filled.clear();
         let mut finishing = false;
         for position in 0..self.running.len() {
             let slot = self.running[position];

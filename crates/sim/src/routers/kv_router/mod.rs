@@ -40,6 +40,12 @@ pub struct KvConfig {
     pub overlap_score_credit_decay: f64,
     /// Weight of prompt work against active blocks.
     pub prefill_load_scale: f64,
+    /// The same per block behind those that the first tier behind the cache has.
+    #[serde(skip_serializing_if = "is_usual_for_host")]
+    pub host_cache_hit_weight: f64,
+    /// The same of the other tiers.
+    #[serde(skip_serializing_if = "is_usual_for_disk")]
+    pub disk_cache_hit_weight: f64,
     /// Cost of each request in flight, in blocks.
     pub decode_active_request_weight: f64,
     /// Randomness of the choice; 0 takes the cheapest.
@@ -58,12 +64,27 @@ pub struct KvConfig {
     pub router_queue_policy: String,
 }
 
+/// What the weights of tiers are where nothing is said (spec/replay.md 6.1); plans leave them out then, because
+/// they have no effect without tiers.
+const HOST_WEIGHT: f64 = 0.75;
+const DISK_WEIGHT: f64 = 0.25;
+
+fn is_usual_for_host(weight: &f64) -> bool {
+    *weight == HOST_WEIGHT
+}
+
+fn is_usual_for_disk(weight: &f64) -> bool {
+    *weight == DISK_WEIGHT
+}
+
 impl Default for KvConfig {
     fn default() -> Self {
         Self {
             overlap_score_credit: 1.0,
             overlap_score_credit_decay: 0.0,
             prefill_load_scale: 1.0,
+            host_cache_hit_weight: HOST_WEIGHT,
+            disk_cache_hit_weight: DISK_WEIGHT,
             decode_active_request_weight: 0.0,
             router_temperature: 0.0,
             router_track_active_blocks: true,
@@ -179,6 +200,8 @@ impl KvRouter {
             let candidate = Candidate {
                 input_tokens: prompt.tokens(),
                 matched_blocks: overlap.cached,
+                host_blocks: overlap.host,
+                disk_blocks: overlap.disk,
                 prefill_tokens,
                 least_prefill_tokens,
                 active_blocks,
@@ -249,6 +272,13 @@ impl Router for KvRouter {
         match change.kind {
             ChangeKind::Stored => self.holdings.store(worker, change.group, change.slots),
             ChangeKind::Removed => self.holdings.remove(worker, change.group, change.slots),
+        }
+    }
+
+    fn tier_changed(&mut self, worker: WorkerId, tier: u8, change: Change) {
+        match change.kind {
+            ChangeKind::Stored => self.holdings.store_behind(worker, tier, change.group, change.slots),
+            ChangeKind::Removed => self.holdings.remove_behind(worker, tier, change.group, change.slots),
         }
     }
 
