@@ -47,7 +47,7 @@ pub use probe::{ProbeObserver, ProbePlan, Probed, probe};
 pub use prompt::{PROMPTS, Prompt};
 pub use queue::{Ageing, Queue};
 pub use request::{Name, Phase, Place, Request, SharedPrompt};
-pub use run::{Ended, Observer, Outcome, Pulse, Unwatched, Watch, run};
+pub use run::{Devices, Ended, Given, Observer, Outcome, Pulse, Unwatched, Watch, run};
 pub use scale::{Action, ScaleMode, ScaleStep, Scaling};
 pub use sources::Recording;
 pub use stack::clean;

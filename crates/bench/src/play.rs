@@ -93,7 +93,7 @@ pub fn play(
     pace: PlayPace,
     stop: &AtomicBool,
 ) -> Result<Played> {
-    let store = stack::open(plan)?;
+    let store = stack::open(plan, None)?;
     stack::clear(&store)?;
     let told = |error| Error::usage(format!("cannot open a queue: {error}"));
     let lane = store.lane(plan.io_depth as usize).map_err(told)?;

@@ -23,7 +23,7 @@ pub struct Transfer {
 
 /// A medium and the transfers under way on it. Time does not go back: whoever calls takes what has ended by a
 /// time before anything begins after it.
-pub trait Medium {
+pub trait Medium: Send {
     /// A transfer begins; nothing is moved in no time.
     fn begin(&mut self, transfer: Transfer, now: Nanos);
 

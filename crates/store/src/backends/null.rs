@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Entry;
-use crate::backend::{Backend, Caps, Completion, Held, Location, NewEntry, Piece, Port, Seal};
+use crate::backend::{Backend, Caps, Completion, Contents, Held, Location, NewEntry, Piece, Port, Seal};
 use crate::buffer::{Buffer, Region};
 use crate::immediate::Immediate;
 
@@ -41,8 +41,8 @@ impl Backend for Null {
         Ok(Box::new(NullPort::default()))
     }
 
-    fn books_only(&self) -> bool {
-        !self.moves
+    fn contents(&self) -> Contents {
+        if self.moves { Contents::Moved } else { Contents::Booked }
     }
 }
 

@@ -71,6 +71,7 @@ impl<'a> Draft<'a> {
         let trials = self.trials();
         let memory = self.memory();
         let (feed, dataset) = self.feed();
+        let media = self.media();
         let (tiers, temporary_cache) = self.tiers(memory);
         let run = Plan {
             feed: feed.unwrap_or(Feed::Users(args.load.unwrap_or_default())),
@@ -107,6 +108,7 @@ impl<'a> Draft<'a> {
             storage_capacity_gb: memory.storage_gb,
             generation_mode,
             latency_tracing: args.enable_latency_tracing,
+            media,
             validation_trace: args.validation_trace.clone(),
             warnings: std::mem::take(&mut self.warnings),
         })
@@ -161,7 +163,7 @@ impl<'a> Draft<'a> {
         let users = args.num_users.unwrap_or(100);
         let users =
             self.findings.count("--num-users", users.into(), 1, self.config.limits.users.into()) as u32;
-        let time = self.time(mode);
+        let time = self.time();
         let (warmup, duration) = self.window(time, is_recorded);
         let role = self.role();
         let prepared = if role == Role::Decode { users.saturating_mul(PREPARED_PER_USER) } else { 0 };
@@ -213,9 +215,18 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn time(&self, mode: GenerationMode) -> Time {
-        let is_virtual = mode == GenerationMode::Deterministic || self.args.io_trace_log.is_some();
-        if is_virtual { Time::Virtual } else { Time::Wall }
+    fn time(&self) -> Time {
+        match (self.is_simulated(), self.time_is_virtual()) {
+            (true, _) => Time::Modelled,
+            (false, true) => Time::Virtual,
+            (false, false) => Time::Wall,
+        }
+    }
+
+    /// Whether I/O takes no time.
+    pub(super) fn time_is_virtual(&self) -> bool {
+        let mode = self.args.generation_mode.unwrap_or_default();
+        mode == GenerationMode::Deterministic || self.args.io_trace_log.is_some()
     }
 
     fn pace(&self, mode: GenerationMode) -> Pace {

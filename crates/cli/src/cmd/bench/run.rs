@@ -136,6 +136,11 @@ pub(super) fn add(mut package: Package, results: Results<'_>, cut_short: Option<
 
 /// A package that can take what comes, and the machine that it describes.
 fn package(plan: &BenchPlan, folder: &Path) -> Result<(Package, Hardware)> {
+    if plan.is_simulated() {
+        return Err(Error::usage("is not for a simulation: nothing was measured")
+            .at("--mlperf")
+            .hint("leave out --simulate"));
+    }
     if plan.rank.is_some() {
         return Err(Error::usage("is not for a rank alone")
             .at("--mlperf")
@@ -238,6 +243,10 @@ fn summary(plan: &BenchPlan, benched: &Benched) -> String {
 /// What the harness could drive, beside which a drive's numbers can be trusted.
 fn harness(benched: &Benched) -> String {
     let number = |path: &str| benched.report.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
+    if benched.report["harness"].is_null() {
+        let (run, wall) = (number("/summary/elapsed_time"), number("/wall/run_seconds"));
+        return format!("Simulated: {run:.1} s went by in {wall:.1} s\n");
+    }
     format!(
         "Harness: an I/O thread with nothing behind it writes {:.1} GiB/s at {:.1} us an operation; this run \
          took {:.1} CPU-s in {:.1} s\n",
