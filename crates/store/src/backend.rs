@@ -188,6 +188,8 @@ pub struct Caps {
     pub keeps_bytes: bool,
     /// Committed entries outlive the process.
     pub survives: bool,
+    /// The thread that asks moves the bytes itself, one piece after the other.
+    pub inline: bool,
     /// What its location names.
     pub location: Location,
 }

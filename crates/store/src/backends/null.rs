@@ -13,7 +13,7 @@ use crate::immediate::Immediate;
 pub(super) const ENTRY: Entry = Entry {
     name: "null",
     about: "holds nothing: measures the harness's own cost",
-    caps: Caps { keeps_bytes: false, survives: false, location: Location::None },
+    caps: Caps { keeps_bytes: false, survives: false, inline: true, location: Location::None },
     options: &[("moves", "yes unless given; no: entries are booked and their bytes are not even made")],
     open: |site| {
         let moves = site.options.choice("moves", &[("yes", true), ("no", false)])?;

@@ -58,7 +58,7 @@ pub(super) fn run(flags: OneFlags) -> Result<Exit> {
         check_fio_job(&plan)?;
     }
     let files = Files::of(&plan, &out, (log.as_deref(), recording.recording()?));
-    files.keep_apart(&plan)?;
+    files.keep_apart(&plan, &typed.profiles())?;
     let calls = files.calls.as_ref();
     [Some(&files.report), files.table.as_ref(), files.fio_job.as_ref(), calls.map(|calls| &calls.path)]
         .into_iter()
@@ -183,8 +183,8 @@ impl Files {
         }
     }
 
-    fn keep_apart(&self, plan: &BenchPlan) -> Result<()> {
-        let inputs = bench_inputs(plan);
+    fn keep_apart(&self, plan: &BenchPlan, profiles: &[PathBuf]) -> Result<()> {
+        let inputs = [bench_inputs(plan), profiles.to_vec()].concat();
         let mut files: Vec<(&str, &Path)> = inputs.iter().map(|path| ("the input", path.as_path())).collect();
         files.push(("--output", &self.report));
         files.extend(self.table.as_deref().map(|path| ("--xlsx-output", path)));

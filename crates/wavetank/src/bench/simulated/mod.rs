@@ -5,7 +5,7 @@ mod device;
 mod timeline;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -15,8 +15,9 @@ use wavetank_sim::media::MediumConfig;
 use wavetank_store::backend::Backend;
 use wavetank_store::backends;
 
-use self::device::Device;
+use self::device::{Device, Nature};
 use self::timeline::Timeline;
+use super::args::BenchArgs;
 use super::draft::Draft;
 use super::findings::Findings;
 use super::plan::BenchPlan;
@@ -73,7 +74,7 @@ fn medium(typed: &str) -> Result<(TierRole, MediumConfig)> {
     let role = TierRole::ALL.into_iter().find(named).ok_or_else(|| {
         Error::usage(format!("unknown tier \"{role}\"")).hint("known: gpu, cpu, disk (or storage)")
     })?;
-    if medium.trim_start().starts_with('{') {
+    if is_inline(medium) {
         let config = serde_json::from_str(medium);
         let wrong = |error: serde_json::Error| Error::usage(format!("{} is no medium: {error}", role.name()));
         return Ok((role, config.map_err(wrong)?));
@@ -83,6 +84,19 @@ fn medium(typed: &str) -> Result<(TierRole, MediumConfig)> {
         unreachable!("the literal is an object")
     };
     Ok((role, MediumConfig { name: MEASURED.to_owned(), parameters }))
+}
+
+/// Whether a medium is given as JSON, not in a file.
+fn is_inline(medium: &str) -> bool {
+    medium.trim_start().starts_with('{')
+}
+
+impl BenchArgs {
+    /// The files of media that were typed.
+    pub fn profiles(&self) -> Vec<PathBuf> {
+        let media = self.simulate.iter().filter_map(|typed| typed.split_once('='));
+        media.filter(|(_, medium)| !is_inline(medium)).map(|(_, medium)| PathBuf::from(medium)).collect()
+    }
 }
 
 impl BenchPlan {
@@ -101,19 +115,23 @@ impl BenchPlan {
         let timeline = Timeline::of(clock.clone(), media.collect::<Result<Vec<_>>>()?);
         let timeline = Arc::new(timeline);
         let device = |(number, tier): (usize, &TierPlan)| {
-            let room = bounded_room(tier)?;
-            Ok(Arc::new(Device::new(&timeline, number, room)) as Arc<dyn Backend>)
+            let nature = self.nature(tier)?;
+            Ok(Arc::new(Device::new(&timeline, number, nature)) as Arc<dyn Backend>)
         };
         let backends = self.run.tiers.iter().enumerate().map(device).collect::<Result<Vec<_>>>()?;
         Ok(Some(Devices { clock, backends }))
     }
-}
 
-/// The bytes that the tier's backend has room for, where it is the backend that runs out: what keeps files
-/// takes what comes, and the tier's own capacity is kept by the store.
-fn bounded_room(tier: &TierPlan) -> Result<Option<u64>> {
-    let caps = backends::backend(&tier.backend)?.caps;
-    Ok(tier.capacity_bytes.filter(|_| caps.keeps_bytes && !caps.survives))
+    /// What the tier's backend is like. Some run out of room by themselves; what keeps files takes what comes,
+    /// and the store keeps the tier's capacity. A thread that moves bytes itself does nothing else meanwhile,
+    /// which one of several does not do to the others.
+    fn nature(&self, tier: &TierPlan) -> Result<Nature> {
+        let caps = backends::backend(&tier.backend)?.caps;
+        Ok(Nature {
+            room: tier.capacity_bytes.filter(|_| caps.keeps_bytes && !caps.survives),
+            is_inline: caps.inline && self.run.io_threads == 1,
+        })
+    }
 }
 
 /// Notes what is wrong with the media of `plan`, and what cannot be had of a simulation.

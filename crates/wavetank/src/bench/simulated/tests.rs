@@ -7,17 +7,19 @@ use serde_json::Value;
 use wavetank_bench::{Load, Unwatched};
 
 use super::*;
-use crate::bench::args::{BenchArgs, GenerationMode};
+use crate::bench::args::GenerationMode;
 use crate::bench::finished::Benched;
 use crate::bench::run::{BenchFiles, BenchObserver, bench};
 use crate::bench::testing::without_gpu;
 use crate::bench::trials::TrialCount;
 
-/// Users who ask for entries of a quarter of a MiB to 2.
+/// Users who ask for entries of a quarter of a MiB to 2, and documents that fit: they are written eight at a
+/// time, and what leaves then is a matter of time.
 const SCALED: &str = "user_templates:
   chatbot: {context_range: [11, 80], generation_range: [5, 20], think_time_range: [0.0, 0.001]}
   coding: {context_range: [11, 80], generation_range: [10, 50], think_time_range: [0.0, 0.001]}
   document: {context_range: [11, 80], generation_range: [20, 80], think_time_range: [0.0, 0.001]}
+rag: {chunk_size_tokens: 32, small_model_doc_tokens_min: 100, small_model_doc_tokens_max: 200, request_probability: 0.5}
 ";
 const MEMORY: &str = r#"cpu={"name": "queued", "gbps": 8.0, "latency_us": 2.0}"#;
 const DRIVE: &str = r#"disk={"name": "queued", "gbps": 1.0, "latency_us": 100.0}"#;
@@ -37,7 +39,7 @@ fn args(folder: &Path) -> BenchArgs {
         cache_dir: Some(folder.join("cache")),
         generation_mode: Some(GenerationMode::None),
         enable_rag: true,
-        rag_num_docs: Some(1),
+        rag_num_docs: Some(4),
         ..BenchArgs::default()
     }
 }

@@ -10,6 +10,9 @@ use wavetank_sim::TransferId;
 use wavetank_sim::media::{Medium, Transfer};
 use wavetank_store::Clock;
 
+/// Longer than anything takes.
+const A_DAY: Duration = Duration::from_secs(86_400);
+
 /// Media and what moves on them.
 pub(super) struct Timeline {
     clock: Clock,
@@ -54,6 +57,13 @@ impl Timeline {
         let mut state = self.locked();
         state.settle(now);
         state.ended.remove(&id).map(|at| self.start + Duration::from_nanos(at.0))
+    }
+
+    /// Goes on to when a transfer ends.
+    pub(super) fn pass(&self, id: TransferId) {
+        while !self.locked().ended.contains_key(&id) {
+            self.go_on(self.now() + A_DAY);
+        }
     }
 
     /// Goes on to when something ends in any tier, or to `deadline` if that is before.
