@@ -1,5 +1,5 @@
-//! The clock of a run: that of its store, or a virtual one that moves only when there is nothing left to do at
-//! its time.
+//! The clock of a run: that of its store, or a virtual one that moves only when there is nothing left to do
+//! at its time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -157,7 +157,7 @@ impl<'a> Desk<'a> {
         done
     }
 
-    /// Until when to wait at most, for what others may do meanwhile: where devices are modelled there are none.
+    /// Until when to wait at most, for what others may do meanwhile: where devices are modelled nobody does.
     fn longest(&self, now: Nanos, most: Nanos) -> Nanos {
         if self.plan.time == Time::Modelled { Nanos::MAX } else { now + most }
     }

@@ -242,8 +242,8 @@ impl Job {
         }
     }
 
-    /// Adds the times of a step that ends now to the operation's, and gives them as the caller sees them: from
-    /// being asked for.
+    /// Adds the times of a step that ends now to the operation's, and gives them as the caller sees them:
+    /// from being asked for.
     pub(crate) fn spent(&mut self, times: IoTimes, now: Instant) -> IoTimes {
         self.times.host += times.host;
         self.times.device += times.device;

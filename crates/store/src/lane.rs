@@ -10,12 +10,13 @@ use wavetank_model::{IoTimes, StoreEvent, StoreFact};
 use crate::backend::{Birth, Completion};
 use crate::bus::Voice;
 use crate::flow::Flow;
+use crate::index::Stored;
 use crate::job::{Done, Job, OpId, Outcome, Put, Request, nanos};
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::meter::{Meter, Work};
 use crate::pipes::{Fed, Pipes, Tag, Way};
 use crate::store::Store;
-use crate::transfer::{Transfer, Want};
+use crate::transfer::{Source, Target, Transfer, Want};
 
 /// How long an operation waits for room that others are about to give back.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -125,14 +126,14 @@ impl Lane {
     /// The next operation to end; `None` when there is none.
     pub fn wait(&mut self) -> Option<Done> {
         while self.done.is_empty() && self.pending() > 0 {
-            self.turn(Some(self.store.clock.now() + Duration::from_secs(1)));
+            self.turn(Some(self.now() + Duration::from_secs(1)));
         }
         self.done.pop_front()
     }
 
     /// As [`Self::wait`], no longer than until `deadline`.
     pub fn wait_until(&mut self, deadline: Instant) -> Option<Done> {
-        while self.done.is_empty() && self.pending() > 0 && self.store.clock.now() < deadline {
+        while self.done.is_empty() && self.pending() > 0 && self.now() < deadline {
             self.turn(Some(deadline));
         }
         self.done.pop_front()
@@ -155,8 +156,22 @@ impl Lane {
 
     fn ask(&mut self, request: Request) -> OpId {
         self.next_op += 1;
-        self.asked.push_back((self.next_op, self.store.clock.now(), request));
+        self.asked.push_back((self.next_op, self.now(), request));
         self.next_op
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.store.clock.now()
+    }
+
+    /// A transfer that begins now.
+    pub(crate) fn transfer(
+        &self,
+        entry: &Arc<Stored>,
+        (source, target): (Source, Option<Target>),
+        want: Option<Want>,
+    ) -> Transfer {
+        Transfer::new(self.store.load(entry), source, target, want, self.now())
     }
 
     /// One round: begin what there is room for, take what is done.
@@ -324,7 +339,7 @@ impl Drop for Lane {
         self.asked.clear();
         while self.jobs.len() > self.vacant.len() && !std::thread::panicking() {
             self.done.clear();
-            self.turn(Some(self.store.clock.now() + Duration::from_secs(1)));
+            self.turn(Some(self.now() + Duration::from_secs(1)));
         }
     }
 }

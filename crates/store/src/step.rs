@@ -64,18 +64,12 @@ impl Lane {
                 Begun::Over
             }
             Step::Store { entry, tier, payload } => {
-                let start = self.store.clock.now();
+                let start = self.now();
                 match self.pipes.port(tier).create(&entry.as_new()) {
                     Ok(held) => {
                         let (source, target) =
                             (Source::Payload(payload.clone()), Some(Target { tier, held }));
-                        let mut transfer = Transfer::new(
-                            self.store.load(&entry),
-                            source,
-                            target,
-                            None,
-                            self.store.clock.now(),
-                        );
+                        let mut transfer = self.transfer(&entry, (source, target), None);
                         transfer.watch.worked(self.store.clock.since(start));
                         Begun::Moving(Step::Store { entry, tier, payload }, transfer)
                     }
@@ -139,7 +133,7 @@ impl Lane {
         (from, held): (TierId, Arc<dyn Held>),
         tier: TierId,
     ) -> io::Result<Transfer> {
-        let start = self.store.clock.now();
+        let start = self.now();
         let target = self.pipes.port(tier).create(&entry.as_new())?;
         let opened = match self.pipes.port(from).open(&held) {
             Ok(opened) => opened,
@@ -150,14 +144,13 @@ impl Lane {
         };
         let source = Source::Tier { tier: from, held: opened, origin: held };
         let target = Some(Target { tier, held: target });
-        let mut transfer =
-            Transfer::new(self.store.load(entry), source, target, None, self.store.clock.now());
+        let mut transfer = self.transfer(entry, (source, target), None);
         transfer.watch.worked(self.store.clock.since(start));
         Ok(transfer)
     }
 
     fn begin_serve(&mut self, index: usize, serve: Serve, out_of_patience: bool) -> Begun {
-        let start = self.store.clock.now();
+        let start = self.now();
         let Serve { reading, want, up, again } = serve;
         let entry = Arc::clone(&reading.0);
         let (tier, origin, opened) = match self.open_fastest(&entry) {
@@ -185,13 +178,7 @@ impl Lane {
         match opened {
             Ok(held) => {
                 let source = Source::Tier { tier, held, origin };
-                let mut transfer = Transfer::new(
-                    self.store.load(&entry),
-                    source,
-                    target,
-                    Some(want),
-                    self.store.clock.now(),
-                );
+                let mut transfer = self.transfer(&entry, (source, target), Some(want));
                 transfer.collected = (want == Want::Bytes).then(|| self.room(entry.bytes as usize));
                 transfer.watch.worked(self.store.clock.since(start));
                 Begun::Moving(Step::Serve(Serve { reading, want, up, again }), transfer)
@@ -239,7 +226,7 @@ impl Lane {
 
     fn end_store(&mut self, index: usize, entry: Arc<Stored>, tier: TierId, mut transfer: Transfer) {
         let result = self.commit(&mut transfer);
-        let now = self.store.clock.now();
+        let now = self.now();
         let times = self.job(index).spent(transfer.watch.times(now), now);
         match result {
             Ok(held) => {
@@ -254,7 +241,7 @@ impl Lane {
     /// Commits a transfer that went well to its target; otherwise removes what is there.
     fn commit(&mut self, transfer: &mut Transfer) -> io::Result<Arc<dyn Held>> {
         let Target { tier, held } = transfer.target.take().expect("it has a target");
-        let start = self.store.clock.now();
+        let start = self.now();
         let result = match transfer.failed.take().or(transfer.target_failed.take()) {
             Some(e) => Err(e),
             None => self.pipes.port(tier).commit(Arc::clone(&held)),
@@ -275,7 +262,7 @@ impl Lane {
     ) {
         let (from, to) = way;
         let result = self.commit(&mut transfer);
-        let now = self.store.clock.now();
+        let now = self.now();
         let times = transfer.watch.times(now);
         drop(transfer);
         self.job(index).spent(times, now);
@@ -324,7 +311,7 @@ impl Lane {
             return self.serve_failed(index, entry, (tier, &origin), e);
         }
         let promoted = up.map(|up| (up, self.commit(&mut transfer)));
-        let now = self.store.clock.now();
+        let now = self.now();
         let step_times = transfer.watch.times(now);
         let data = transfer.collected.take();
         drop(transfer);

@@ -234,7 +234,8 @@ mod tests {
             "plan": { "run": { "users": users, "time": clock }, "warnings": [clock] },
             "summary": { "clock": clock, "tiers": [{
                 "role": "storage", "hits": hits,
-                "reads": { "operations": 50, "bytes": hits * 10, "total_ms": { "mean": mean, "p95": mean * 2.0 } },
+                "reads": { "operations": 50, "bytes": hits * 10,
+                    "total_ms": { "mean": mean, "p95": mean * 2.0 } },
                 "writes": { "operations": 3, "bytes": 30, "total_ms": { "mean": 9.0, "p95": 9.0 } },
             }] },
         })

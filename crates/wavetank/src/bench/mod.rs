@@ -3,7 +3,8 @@
 //! `args` is what was typed, `config` the YAML file, `model` the models; `draft` and the files it names put
 //! them together and collect everything that is wrong; [`BenchPlan`] is the result, the same for a benchmark
 //! that is run again. `run` takes it to a report: `dataset` reads recordings, `trials` compares runs, `warn`
-//! says what to know before using the numbers; `simulated` is what stands for devices. `suite` makes and runs many of them for one machine.
+//! says what to know before using the numbers; `simulated` is what stands for devices. `suite` makes and runs
+//! many of them for one machine.
 
 mod args;
 mod block_layer;

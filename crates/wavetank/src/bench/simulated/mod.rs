@@ -122,9 +122,9 @@ impl BenchPlan {
         Ok(Some(Devices { clock, backends }))
     }
 
-    /// What the tier's backend is like. Some run out of room by themselves; what keeps files takes what comes,
-    /// and the store keeps the tier's capacity. A thread that moves bytes itself does nothing else meanwhile,
-    /// which one of several does not do to the others.
+    /// What the tier's backend is like. Some run out of room by themselves; what keeps files takes what
+    /// comes, and the store keeps the tier's capacity. A thread that moves bytes itself does nothing else
+    /// meanwhile, which one of several does not do to the others.
     fn nature(&self, tier: &TierPlan) -> Result<Nature> {
         let caps = backends::backend(&tier.backend)?.caps;
         Ok(Nature {

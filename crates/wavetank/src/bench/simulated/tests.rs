@@ -19,7 +19,7 @@ const SCALED: &str = "user_templates:
   chatbot: {context_range: [11, 80], generation_range: [5, 20], think_time_range: [0.0, 0.001]}
   coding: {context_range: [11, 80], generation_range: [10, 50], think_time_range: [0.0, 0.001]}
   document: {context_range: [11, 80], generation_range: [20, 80], think_time_range: [0.0, 0.001]}
-rag: {chunk_size_tokens: 32, small_model_doc_tokens_min: 100, small_model_doc_tokens_max: 200, request_probability: 0.5}
+rag: {chunk_size_tokens: 32, small_model_doc_tokens_min: 100, small_model_doc_tokens_max: 200}
 ";
 const MEMORY: &str = r#"cpu={"name": "queued", "gbps": 8.0, "latency_us": 2.0}"#;
 const DRIVE: &str = r#"disk={"name": "queued", "gbps": 1.0, "latency_us": 100.0}"#;
