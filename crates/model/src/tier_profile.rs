@@ -4,6 +4,7 @@
 //! and nothing fitted.
 
 mod check;
+mod sped;
 
 use std::fmt;
 

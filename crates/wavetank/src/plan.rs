@@ -146,7 +146,10 @@ impl Plan {
             }
             WorkloadPlan::Trace { .. } => false,
         };
-        routed || generated
+        let engines = std::iter::once(&self.simulation.engine)
+            .chain(self.simulation.decode.iter().map(|pool| &pool.engine));
+        let drawn = engines.flat_map(|engine| &engine.tiers).any(|tier| tier.medium.is_random());
+        routed || generated || drawn
     }
 
     /// The same with another seed; random arrivals of a synthetic load change by as much.

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use serde::Deserialize;
 use wavetank_model::{Nanos, Operation};
 
-use super::{Entry, Medium, Transfer, carried, checked, configure};
+use super::{Entry, Medium, Transfer, carried, checked, configure, with_bandwidth};
 use crate::TransferId;
 
 /// The row of the table.
@@ -22,6 +22,8 @@ pub(super) const ENTRY: Entry = Entry {
         )?;
         Ok(Box::new(Constant { config, ends: BinaryHeap::new() }))
     },
+    sped: with_bandwidth,
+    is_random: false,
 };
 
 #[derive(Clone, Copy, Deserialize)]

@@ -51,6 +51,10 @@ pub struct Entry {
     pub about: &'static str,
     /// Builds a medium with nothing under way, from its parameters and the seed of its draws.
     pub build: fn(&Parameters, u64) -> Result<Box<dyn Medium>>,
+    /// The parameters of the same medium with so many times the speed.
+    pub sped: fn(&Parameters, f64) -> Result<Parameters>,
+    /// Whether its times are drawn, so that another seed gives others.
+    pub is_random: bool,
 }
 
 impl Described for Entry {
@@ -80,6 +84,17 @@ impl MediumConfig {
     pub fn build(&self, seed: u64) -> Result<Box<dyn Medium>> {
         (find("medium", ALL, &self.name)?.build)(&self.parameters, seed)
     }
+
+    /// The same medium with `factor` times the speed.
+    pub fn sped(&self, factor: f64) -> Result<Self> {
+        let parameters = (find("medium", ALL, &self.name)?.sped)(&self.parameters, factor)?;
+        Ok(Self { name: self.name.clone(), parameters })
+    }
+
+    /// Whether another seed gives other times.
+    pub fn is_random(&self) -> bool {
+        find("medium", ALL, &self.name).is_ok_and(|row| row.is_random)
+    }
 }
 
 /// Reads the parameters of the row `name` into its own configuration type.
@@ -99,6 +114,17 @@ fn checked(name: &str, latency_us: f64, bandwidths_gbps: &[f64]) -> Result<()> {
         true => Ok(()),
         false => Err(Error::usage(format!("medium \"{name}\": a bandwidth must be above 0 GB/s"))),
     }
+}
+
+/// Every bandwidth of the parameters, `factor` times as high; latencies stay.
+fn with_bandwidth(parameters: &Parameters, factor: f64) -> Result<Parameters> {
+    let mut sped = parameters.clone();
+    for key in ["gbps", "read_gbps", "write_gbps"] {
+        if let Some(gbps) = parameters.get(key).and_then(Value::as_f64) {
+            sped.insert(key.to_owned(), Value::from(gbps * factor));
+        }
+    }
+    Ok(sped)
 }
 
 /// The time of so many bytes at a bandwidth in gigabytes (1e9) per second: a byte at 1 GB/s is a nanosecond.

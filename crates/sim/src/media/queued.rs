@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use serde::Deserialize;
 use wavetank_model::{Nanos, Operation};
 
-use super::{Entry, Medium, Transfer, carried, checked, configure};
+use super::{Entry, Medium, Transfer, carried, checked, configure, with_bandwidth};
 use crate::TransferId;
 use crate::lane::Lane;
 
@@ -24,6 +24,8 @@ pub(super) const ENTRY: Entry = Entry {
         }
         Ok(Box::new(Queued::of(config)))
     },
+    sped: with_bandwidth,
+    is_random: false,
 };
 
 #[derive(Clone, Copy, Deserialize)]

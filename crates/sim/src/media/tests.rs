@@ -252,3 +252,37 @@ fn what_no_medium_takes_is_refused() {
     no_reads.points.retain(|point| point.read_share == 0.0);
     assert!(refusal("measured", json!({"profile": no_reads})).contains("has no reads"));
 }
+
+/// Every row: twice the speed is what the row takes, halves the part of a transfer that bandwidth decides,
+/// and halved again is what it was. Broken by: a time or a rate of a profile that is left out, so that it is
+/// no profile any more or has its old speed.
+#[test]
+fn a_medium_with_twice_the_speed() {
+    let parameters = |name: &str| match name {
+        "measured" => json!({ "profile": profile(100.0, 2.0, &[1, 4, 16], 1.0) }),
+        _ => json!({ "gbps": 2.0 }),
+    };
+    for row in ALL {
+        let Value::Object(parameters) = parameters(row.name) else { panic!("parameters are an object") };
+        let medium = MediumConfig { name: row.name.to_owned(), parameters };
+        let fast = medium.sped(2.0).unwrap();
+        let alone = |medium: &MediumConfig| medium.build(42).unwrap().alone(Operation::Read, 16 << 20).0;
+        let peak = |medium: &MediumConfig| {
+            medium.build(42).unwrap().peak_bytes_per_second(Operation::Write, 1 << 20)
+        };
+        assert!(alone(&medium).abs_diff(2 * alone(&fast)) <= 1, "{}", row.name);
+        assert!(peak(&fast) == 2.0 * peak(&medium), "{}", row.name);
+        assert_eq!(fast.sped(0.5).unwrap(), medium, "{}", row.name);
+        assert_eq!(medium.is_random(), row.name == "measured");
+    }
+    let both = MediumConfig {
+        name: "queued".to_owned(),
+        parameters: Parameters::from_iter([
+            ("gbps".to_owned(), json!(1)),
+            ("read_gbps".to_owned(), json!(6.0)),
+            ("latency_us".to_owned(), json!(80.0)),
+        ]),
+    };
+    let expected = json!({ "gbps": 2.0, "read_gbps": 12.0, "latency_us": 80.0 });
+    assert_eq!(Value::Object(both.sped(2.0).unwrap().parameters), expected);
+}

@@ -11,7 +11,7 @@ use rand::RngExt;
 use serde::Deserialize;
 use wavetank_model::{Draw, Error, Nanos, Operation, TierProfile, seeded};
 
-use super::{Entry, Medium, Transfer, configure};
+use super::{Entry, Medium, Parameters, Transfer, configure};
 use crate::TransferId;
 use curves::{Beside, Curves};
 
@@ -32,6 +32,12 @@ pub(super) const ENTRY: Entry = Entry {
             under_way: Vec::new(),
         }))
     },
+    sped: |parameters, factor| {
+        let Config { profile } = configure(ENTRY.name, parameters)?;
+        let profile = serde_json::to_value(profile.sped(factor)).expect("a profile is written as it is read");
+        Ok(Parameters::from_iter([("profile".to_owned(), profile)]))
+    },
+    is_random: true,
 };
 
 #[derive(Deserialize)]
