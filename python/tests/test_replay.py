@@ -288,3 +288,37 @@ def test_ctrl_c_is_heard():
     out, _ = child.communicate(timeout=60)
     assert out.splitlines()[-1] == "interrupted"
     assert child.returncode == 0
+
+
+def test_advice_is_that_of_the_command(examples, command, tmp_path):
+    """Broken by: a price or a metric that is not handed on, or advice that is not in the report."""
+    trace = str(examples / "conversation.jsonl")
+    calls: list[tuple[int, int | None]] = []
+    report = wavetank.run_trace_replay(
+        trace, num_workers=2, advise="mean_ttft_ms", price={"gpu_hour": 2.5},
+        progress=lambda done, total: calls.append((done, total)),
+    )  # fmt: skip
+    words = [trace, "--num-workers", "2", "--advise=mean_ttft_ms", "--price", "gpu_hour=2.5"]
+    assert report.advice == json.loads(run_command(command, tmp_path, *words))["advice"]
+    assert report.advice["goal"] == "mean_ttft_ms"
+    done, total = calls[-1]
+    assert done == total
+    assert wavetank.run_trace_replay(trace, num_workers=2).advice is None
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"advise": 1}, "advise"),
+        ({"advise": "p98_ttft_ms"}, "--advise"),
+        ({"advise": True, "seeds": 2}, "seeds"),
+        ({"advise": True, "replay_mode": "online"}, "--advise"),
+        ({"advise": True, "price": {"gpu_hour": -1.0}}, "--price"),
+        ({"advise": True, "price": {"gpu_hour": [1]}}, "price['gpu_hour']"),
+        ({"price": {"gpu_hour": 2.5}}, "price"),
+    ],
+)
+def test_advice_that_cannot_be_given_is_refused(examples, given, place):
+    with pytest.raises(wavetank.Error) as caught:
+        wavetank.run_trace_replay(examples / "conversation.jsonl", **given)
+    assert place in str(caught.value)

@@ -132,9 +132,11 @@ impl Drop for ReadProgress {
     }
 }
 
-/// Counts points of a sweep; any thread may tell.
+/// Counts points of a sweep, or replays; any thread may tell.
 pub(crate) struct PointProgress {
     loaded: Arc<AtomicBool>,
+    /// What is counted.
+    what: &'static str,
     started: Instant,
     bar: OnceLock<ProgressBar>,
     expected: AtomicU64,
@@ -143,9 +145,9 @@ pub(crate) struct PointProgress {
 
 impl PointProgress {
     /// Starts counting; `loaded` is raised when points begin.
-    pub(crate) fn start(loaded: Arc<AtomicBool>) -> Self {
+    pub(crate) fn start(loaded: Arc<AtomicBool>, what: &'static str) -> Self {
         let (expected, done) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { loaded, started: Instant::now(), bar: OnceLock::new(), expected, done }
+        Self { loaded, what, started: Instant::now(), bar: OnceLock::new(), expected, done }
     }
 }
 
@@ -166,7 +168,7 @@ impl Onlooker for PointProgress {
         }
         let shown = || match expected {
             0 => count("points run, searching"),
-            _ => bar(expected, "points"),
+            _ => bar(expected, self.what),
         };
         self.bar.get_or_init(shown).set_position(done);
     }

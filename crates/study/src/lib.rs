@@ -1,6 +1,7 @@
 //! Drivers over the rest: questions that take many simulations, or one and something to hold it against.
 #![forbid(unsafe_code)]
 
+pub mod advice;
 mod search;
 pub mod sweep;
 pub mod validate;

@@ -69,6 +69,9 @@ fn unknown(name: &str) -> Error {
         return error
             .hint("--plan runs a plan as it is: name the flags it was made from, they can be varied");
     }
+    if matches!(name, "advise" | "price") {
+        return error.hint("advice is about one replay: `wavetank replay --advise`; a sweep takes [cost]");
+    }
     match nearest(name, ReplayArgs::names()) {
         Some(known) => error.hint(format!("did you mean {known}?")),
         None => error.hint("fields are the flags of `wavetank replay --help`, with underscores: num_workers"),

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod advice_flags;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod list;

@@ -1,6 +1,7 @@
 //! The command as users run it: arguments in; standard output, standard error, exit code and files out.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod bad_input;
 mod bench;
 mod browser;

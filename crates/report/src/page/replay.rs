@@ -1,5 +1,6 @@
 //! Simulated serving runs: what users would have seen, and why.
 
+mod advice;
 mod caches;
 mod clock;
 mod glance;
@@ -28,6 +29,7 @@ fn sections(runs: &[&Run]) -> Vec<Section> {
         section("Queues and caches", caches::figures(runs)),
         Section { tables: vec![parts::table(runs)], ..section("Where the time went", parts::figures(runs)) },
     ];
+    sections.extend(advice::sections(runs));
     sections.retain(|section| !section.figures.is_empty() || !section.tables.is_empty());
     sections
 }

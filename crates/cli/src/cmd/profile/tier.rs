@@ -90,7 +90,7 @@ pub(super) fn run(flags: &TierFlags) -> Result<Exit> {
     let before = flags.against.as_deref().map(tier::read).transpose()?;
     limits::raise_open_files();
     let stop = Interrupt::leaving(plan.leaves())?;
-    let progress = PointProgress::start(Arc::clone(&stop.loaded));
+    let progress = PointProgress::start(Arc::clone(&stop.loaded), "points");
     progress.expect(plan.points(), 0);
     let measured = tier::measure(&plan, &stop.raised, &mut |_| progress.done());
     drop(progress);
