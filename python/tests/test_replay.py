@@ -33,6 +33,7 @@ TRACES = [
     {"num_workers": 4, "arrival_speedup_ratio": 5.0, "sla_ttft_ms": 200, "sla_itl_ms": 10.0},
     {"max_sim_time_ms": 30_000},
     {"num_workers": 2, "timing": "grid:llama31-8b-h200-tp1-bf16"},
+    {"autoscale": "load", "autoscale_config": {"interval_seconds": 5, "max": 4}, "arrival_speedup_ratio": 5.0},
 ]
 SYNTHETIC = [
     {},
@@ -91,6 +92,20 @@ def test_seeds_are_those_of_the_command(examples, command, tmp_path):
     written = run_command(command, tmp_path, str(trace), "--seeds", "3", *flags_of(arguments))
     assert report["seeds"]["values"] == [42, 43, 44]
     assert without_wall(report.to_json()) == without_wall(written)
+
+
+def test_tiers_are_those_of_the_command(examples, command, tmp_path):
+    """Broken by: texts or dicts that mean another tier here, or an alias that is lost on the way."""
+    trace = examples / "conversation.jsonl"
+    engine = {"kv_bytes_per_token": 131072, "num_gpu_blocks": 600}
+    disk = {"name": "disk", "capacity": "1TiB", "medium": "100us+5GB/s"}
+    report = wavetank.run_trace_replay(trace, extra_engine_args=engine, tiers=["cpu=8GiB:32GB/s", disk])
+    tiers = ["--tier", "cpu=8GiB:32GB/s", "--tier", "disk=1TiB:100us+5GB/s"]
+    written = run_command(command, tmp_path, str(trace), "--extra-engine-args", json.dumps(engine), *tiers)
+    assert [tier["name"] for tier in report["tiers"]["tiers"]] == ["cpu", "disk"]
+    assert without_wall(report.to_json()) == without_wall(written)
+    with pytest.raises(wavetank.UsageError, match="is given twice"):
+        wavetank.run_trace_replay(trace, tiers=["a=1G:1GB/s"], tier=["a=1G:1GB/s"])
 
 
 def test_the_module_is_the_command(examples, tmp_path):
@@ -288,3 +303,37 @@ def test_ctrl_c_is_heard():
     out, _ = child.communicate(timeout=60)
     assert out.splitlines()[-1] == "interrupted"
     assert child.returncode == 0
+
+
+def test_advice_is_that_of_the_command(examples, command, tmp_path):
+    """Broken by: a price or a metric that is not handed on, or advice that is not in the report."""
+    trace = str(examples / "conversation.jsonl")
+    calls: list[tuple[int, int | None]] = []
+    report = wavetank.run_trace_replay(
+        trace, num_workers=2, advise="mean_ttft_ms", price={"gpu_hour": 2.5},
+        progress=lambda done, total: calls.append((done, total)),
+    )  # fmt: skip
+    words = [trace, "--num-workers", "2", "--advise=mean_ttft_ms", "--price", "gpu_hour=2.5"]
+    assert report.advice == json.loads(run_command(command, tmp_path, *words))["advice"]
+    assert report.advice["goal"] == "mean_ttft_ms"
+    done, total = calls[-1]
+    assert done == total
+    assert wavetank.run_trace_replay(trace, num_workers=2).advice is None
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"advise": 1}, "advise"),
+        ({"advise": "p98_ttft_ms"}, "--advise"),
+        ({"advise": True, "seeds": 2}, "seeds"),
+        ({"advise": True, "replay_mode": "online"}, "--advise"),
+        ({"advise": True, "price": {"gpu_hour": -1.0}}, "--price"),
+        ({"advise": True, "price": {"gpu_hour": [1]}}, "price['gpu_hour']"),
+        ({"price": {"gpu_hour": 2.5}}, "price"),
+    ],
+)
+def test_advice_that_cannot_be_given_is_refused(examples, given, place):
+    with pytest.raises(wavetank.Error) as caught:
+        wavetank.run_trace_replay(examples / "conversation.jsonl", **given)
+    assert place in str(caught.value)

@@ -332,6 +332,7 @@ def test_a_replay_has_the_parts_of_the_references(replayed: ReplayReport) -> Non
     plain = ReplayReport(replayed)
     assert plain.coverage == {"capture_per_request": False, "per_request_records": 0}
     assert plain.planner is None
+    assert ReplayReport({**replayed, "scaling": {"ticks": 3}}).planner == {"ticks": 3}
     assert replayed["partial"] is False and "partial" not in replayed.summary
     assert replayed.summary["completed_requests"] == 500 and replayed.summary["mean_ttft_ms"] > 0
 

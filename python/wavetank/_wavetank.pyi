@@ -34,6 +34,8 @@ class Wanted(TypedDict):
     seeds: int | None
     capture: bool
     jsonl: str | os.PathLike[str] | None
+    advise: str | None
+    price: str | None
 
 @type_check_only
 class WantedSweep(TypedDict):

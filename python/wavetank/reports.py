@@ -100,9 +100,14 @@ class ReplayReport(Report):
         return {"capture_per_request": captured, "per_request_records": len(self.per_request or ())}
 
     @property
+    def advice(self) -> dict[str, Any] | None:
+        """What more and less of each thing would do, where that was asked for (`advise=True`)."""
+        return self.get("advice")
+
+    @property
     def planner(self) -> dict[str, Any] | None:
-        """What a planner did: nothing, there is none in this release."""
-        return None
+        """What the scaling policy did, where there was one: looks, changes with reasons, workers."""
+        return self.get("scaling")
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each latency, a column for each statistic."""

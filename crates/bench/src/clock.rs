@@ -1,5 +1,5 @@
-//! The clock of a run: the wall, or a virtual one that moves only when there is nothing left to do at its
-//! time.
+//! The clock of a run: that of its store, or a virtual one that moves only when there is nothing left to do
+//! at its time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,12 +7,20 @@ use std::time::{Duration, Instant};
 
 use wavetank_model::Nanos;
 
-use crate::plan::Time;
-
 /// Time since the start of the run.
 pub(crate) struct Clock {
-    started: Instant,
-    virtual_now: Option<Hands>,
+    /// By the wall.
+    began: Instant,
+    face: Face,
+}
+
+/// What shows the time of a run.
+#[derive(Clone)]
+pub(crate) enum Face {
+    /// The clock of its store: the wall, or what modelled devices move. I/O takes time there.
+    Store(wavetank_store::Clock, Instant),
+    /// I/O takes no time here.
+    Virtual(Hands),
 }
 
 /// What a virtual clock shows; zero before it starts.
@@ -25,42 +33,55 @@ impl Hands {
     }
 }
 
-impl Clock {
-    /// Starts; a virtual one with these hands.
-    pub(crate) fn start(time: Time, hands: Hands) -> Self {
-        Self { started: Instant::now(), virtual_now: (time == Time::Virtual).then_some(hands) }
+impl Face {
+    /// The store's time, from now on.
+    pub(crate) fn of_store(clock: &wavetank_store::Clock) -> Self {
+        Self::Store(clock.clone(), clock.now())
     }
 
     pub(crate) fn now(&self) -> Nanos {
-        match &self.virtual_now {
-            Some(hands) => hands.now(),
-            None => Nanos(self.started.elapsed().as_nanos() as u64),
+        match self {
+            Self::Store(clock, started) => Nanos(clock.since(*started).as_nanos() as u64),
+            Self::Virtual(hands) => hands.now(),
         }
     }
+}
 
+impl Clock {
+    pub(crate) fn start(face: Face) -> Self {
+        Self { began: Instant::now(), face }
+    }
+
+    pub(crate) fn now(&self) -> Nanos {
+        self.face.now()
+    }
+
+    /// Whether I/O takes no time.
     pub(crate) fn is_virtual(&self) -> bool {
-        self.virtual_now.is_some()
+        matches!(self.face, Face::Virtual(_))
     }
 
-    /// The wall clock's name for a time of this run.
+    /// The store's name for a time of this run.
     pub(crate) fn instant(&self, at: Nanos) -> Instant {
-        self.started
-            .checked_add(Duration::from_nanos(at.0))
-            .unwrap_or(self.started + Duration::from_secs(86_400))
+        let started = match &self.face {
+            Face::Store(_, started) => *started,
+            Face::Virtual(_) => self.began,
+        };
+        started.checked_add(Duration::from_nanos(at.0)).unwrap_or(started + Duration::from_secs(86_400))
     }
 
-    /// Waits until `at`; a virtual clock is set to it.
+    /// Waits until `at`; a clock that is not the wall's is set to it.
     pub(crate) fn wait_until(&self, at: Nanos) {
-        match &self.virtual_now {
-            Some(Hands(now)) => {
+        match &self.face {
+            Face::Store(clock, _) => clock.wait_until(self.instant(at)),
+            Face::Virtual(Hands(now)) => {
                 now.fetch_max(at.0, Ordering::Relaxed);
             }
-            None => std::thread::sleep(Duration::from_nanos(at.since(self.now()).0)),
         }
     }
 
     /// Real time since the start.
     pub(crate) fn wall(&self) -> Duration {
-        self.started.elapsed()
+        self.began.elapsed()
     }
 }

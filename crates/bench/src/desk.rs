@@ -11,7 +11,7 @@ use wavetank_store::{Done, Existing, Flow, Key, Lane, OpId, Outcome, Payload, Pu
 
 use crate::clock::Clock;
 use crate::floor::{Floor, Ticket};
-use crate::plan::Plan;
+use crate::plan::{Plan, Time};
 use crate::request::{Name, Request};
 use crate::run::Watch;
 use crate::worker::{Act, Worker};
@@ -139,14 +139,14 @@ impl<'a> Desk<'a> {
                 None
             }
             (0, false) => {
-                self.clock.wait_until(until.min(now + NAP));
+                self.clock.wait_until(until.min(self.longest(now, NAP)));
                 None
             }
             (_, true) => self.lane.wait(),
             (_, false) => {
                 // A permit may come from another thread, which does not say so.
                 let most = if self.barred.is_empty() { WAIT } else { NAP };
-                self.lane.wait_until(self.clock.instant(until.min(now + most)))
+                self.lane.wait_until(self.clock.instant(until.min(self.longest(now, most))))
             }
         };
         let mut done: Vec<Done> = first.into_iter().collect();
@@ -157,13 +157,18 @@ impl<'a> Desk<'a> {
         done
     }
 
+    /// Until when to wait at most, for what others may do meanwhile: where devices are modelled nobody does.
+    fn longest(&self, now: Nanos, most: Nanos) -> Nanos {
+        if self.plan.time == Time::Modelled { Nanos::MAX } else { now + most }
+    }
+
     /// On a virtual clock one operation is under way at a time.
     fn is_occupied(&self) -> bool {
         self.clock.is_virtual() && self.lane.pending() > 0
     }
 
     fn take_on(&mut self, now: Nanos, floor: &mut Floor<'_>) {
-        let most = floor.share(self.plan.io_threads);
+        let most = floor.share(self.plan.lanes().0);
         while self.slots.len() - self.vacant.len() < most && !self.is_occupied() {
             let Some(request) = floor.assign() else { return };
             let worker = Worker::new(&request, self.plan.reads, self.plan.role);

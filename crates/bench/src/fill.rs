@@ -98,9 +98,9 @@ impl Filler<'_, '_> {
         if entries.peek().is_none() {
             return Ok(Part::default());
         }
-        let mut lane = self.store.lane(self.plan.io_depth as usize).map_err(told)?;
-        let (start, mut part, mut in_a_row) = (Instant::now(), Part::default(), 0);
-        let mut next = start + PULSE;
+        let mut lane = self.store.lane(self.plan.lanes().1).map_err(told)?;
+        let (start, mut part, mut in_a_row) = (self.store.clock().now(), Part::default(), 0);
+        let mut next = Instant::now() + PULSE;
         loop {
             if Instant::now() >= next {
                 next = Instant::now() + PULSE;
@@ -132,7 +132,7 @@ impl Filler<'_, '_> {
             }
             self.listen();
         }
-        part.seconds = start.elapsed().as_secs_f64();
+        part.seconds = self.store.clock().since(start).as_secs_f64();
         Ok(part)
     }
 

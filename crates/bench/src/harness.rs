@@ -6,7 +6,7 @@ use serde::Serialize;
 use wavetank_model::{Error, Result};
 use wavetank_store::{Existing, Key, Lane, Payload, Put, Want};
 
-use crate::plan::{Plan, TierPlan};
+use crate::plan::{Plan, TierPlan, Time};
 use crate::stack;
 
 /// What one I/O thread can make, sum and hand over, and take back.
@@ -36,7 +36,8 @@ impl Harness {
             options: Default::default(),
             ..last.clone()
         };
-        let store = stack::open(&Plan { tiers: vec![null], verify: false, ..plan.clone() })?;
+        let store =
+            stack::open(&Plan { tiers: vec![null], verify: false, time: Time::Wall, ..plan.clone() }, None)?;
         let told = |error| Error::usage(format!("cannot open a queue: {error}"));
         let mut lane = store.lane(plan.io_depth as usize).map_err(told)?;
         let gib = |rate: f64| rate * LARGE as f64 / (1u64 << 30) as f64;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wavetank_model::Nanos;
 use wavetank_store::{Call, Listener};
 
-use crate::clock::Hands;
+use crate::clock::Face;
 
 /// Someone who is told of every call on the store of a run.
 pub trait Calls: Send + Sync {
@@ -17,15 +17,15 @@ pub trait Calls: Send + Sync {
 /// Between a store and whoever records.
 pub(crate) struct Overheard {
     pub(crate) calls: Arc<dyn Calls>,
-    /// Of a clock on which I/O takes no time.
-    pub(crate) hands: Option<Hands>,
+    /// Of a clock that is not the wall's.
+    pub(crate) face: Option<Face>,
 }
 
 impl Listener for Overheard {
     fn hear(&self, call: Call) {
-        match &self.hands {
-            None => self.calls.hear(call, None),
-            Some(hands) => self.calls.hear(Call { took: Nanos::ZERO, ..call }, Some(hands.now())),
-        }
+        let at = self.face.as_ref().map(Face::now);
+        let takes_none = matches!(self.face, Some(Face::Virtual(_)));
+        let took = if takes_none { Nanos::ZERO } else { call.took };
+        self.calls.hear(Call { took, ..call }, at);
     }
 }

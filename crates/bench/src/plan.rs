@@ -73,6 +73,15 @@ impl Plan {
     pub fn storage(&self) -> Option<&TierPlan> {
         self.tiers.iter().find(|tier| tier.role == TierRole::Storage)
     }
+
+    /// How many threads there are, and how many pieces each may have at devices: modelled devices have one
+    /// thread for all, since their time is one.
+    pub(crate) fn lanes(&self) -> (u32, usize) {
+        match self.time {
+            Time::Modelled => (1, self.io_threads as usize * self.io_depth as usize),
+            Time::Wall | Time::Virtual => (self.io_threads, self.io_depth as usize),
+        }
+    }
 }
 
 /// Where requests come from.
@@ -127,6 +136,8 @@ pub enum Time {
     Wall,
     /// A virtual one, on which I/O takes no time: the order of operations depends on the seed alone.
     Virtual,
+    /// A virtual one, on which I/O takes what models of the tiers' devices say.
+    Modelled,
 }
 
 /// One tier.

@@ -3,6 +3,7 @@
 //! Operations on one entry keep their order; different entries overlap, as far as the depth allows.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use wavetank_model::{Error, Nanos, Result};
 use wavetank_store::buffer::PIECE;
 use wavetank_store::meter::Meter;
-use wavetank_store::{Done, Existing, Key, Lane, OpId, Outcome, Payload, Put, Want};
+use wavetank_store::{Done, Existing, Key, Lane, OpId, Outcome, Payload, Put, Store, Want};
 
 use crate::kernel::{self, KernelIo};
 use crate::log::Deed;
-use crate::plan::Plan;
+use crate::plan::{Plan, TierPlan};
 use crate::stack;
 
 /// One operation of a log.
@@ -93,15 +94,49 @@ pub fn play(
     pace: PlayPace,
     stop: &AtomicBool,
 ) -> Result<Played> {
-    let store = stack::open(plan)?;
+    let store = stack::open(plan, None)?;
     stack::clear(&store)?;
+    let queue = PlayQueue { depth: plan.io_depth, seed: plan.seed };
+    play_on(&store, queue, steps, pace, stop)
+}
+
+/// How operations get to a device, and what decides the bytes that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayQueue {
+    /// Pieces that are with the device at a time.
+    pub depth: u32,
+    /// What contents follow from.
+    pub seed: u64,
+}
+
+/// Plays `steps` on one tier with nothing in it.
+pub fn play_tier(
+    tier: &TierPlan,
+    queue: PlayQueue,
+    steps: &mut dyn Iterator<Item = Result<Step>>,
+    pace: PlayPace,
+    stop: &AtomicBool,
+) -> Result<Played> {
+    let store = stack::open_one(tier)?;
+    let played = play_on(&store, queue, steps, pace, stop)?;
+    stack::clear(&store)?;
+    Ok(played)
+}
+
+fn play_on(
+    store: &Arc<Store>,
+    queue: PlayQueue,
+    steps: &mut dyn Iterator<Item = Result<Step>>,
+    pace: PlayPace,
+    stop: &AtomicBool,
+) -> Result<Played> {
     let told = |error| Error::usage(format!("cannot open a queue: {error}"));
-    let lane = store.lane(plan.io_depth as usize).map_err(told)?;
+    let lane = store.lane(queue.depth as usize).map_err(told)?;
     let (kernel, processor) = (KernelIo::now(), kernel::cpu_seconds());
     let mut player = Player {
-        seed: plan.seed,
+        seed: queue.seed,
         lane,
-        bytes_max: AHEAD * u64::from(plan.io_depth) * PIECE as u64,
+        bytes_max: AHEAD * u64::from(queue.depth) * PIECE as u64,
         bytes: 0,
         busy: HashSet::new(),
         asked: HashMap::new(),

@@ -4,9 +4,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wavetank_model::{BenchEvent, Error, Nanos, Result, Sink, TierRole};
+use wavetank_store::backend::Backend;
 use wavetank_store::{Flow, Store, Usage};
 
-use crate::clock::{Clock, Hands};
+use crate::clock::{Clock, Face, Hands};
 use crate::desk::{Desk, lock};
 use crate::document::Library;
 use crate::fill::{Filled, Filler};
@@ -117,23 +118,46 @@ pub struct Outcome {
 /// How many of the store's events may wait to be looked at.
 const EVENTS: usize = 1 << 15;
 
-/// Runs `plan`; a recording is needed where its requests come from one. What is written stays until the next
-/// run, or until [`clean`](crate::clean).
+/// What a run needs besides its plan.
+#[derive(Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// Where its requests come from, if from a recording.
+    pub recording: Option<&'a Recording>,
+    /// What stands for its devices, if they are modelled.
+    pub devices: Option<&'a Devices>,
+}
+
+/// Modelled devices.
+pub struct Devices {
+    /// What they move, and everything follows.
+    pub clock: wavetank_store::Clock,
+    /// One for each tier.
+    pub backends: Vec<Arc<dyn Backend>>,
+}
+
+/// Runs `plan`. What is written stays until the next run, or until [`clean`](crate::clean).
+///
+/// # Panics
+/// When something is not given that the plan needs.
 pub fn run(
     plan: &Plan,
-    recording: Option<&Recording>,
+    given: Given<'_>,
     observer: Observer<'_>,
     log: Option<&mut LogWriter<'_>>,
 ) -> Result<Outcome> {
     // All for as long as this function.
     let (sink, stop) = (&mut *observer.sink, observer.stop);
     let watch: &mut (dyn Watch + Send) = &mut *observer.watch;
-    let store = stack::open(plan)?;
+    let store = stack::open(plan, given.devices)?;
     stack::clear(&store)?;
     let hands = Hands::default();
     if let Some(calls) = observer.calls {
-        let hands = (plan.time == Time::Virtual).then(|| hands.clone());
-        store.attach(Arc::new(Overheard { calls, hands }));
+        let face = match plan.time {
+            Time::Wall => None,
+            Time::Virtual => Some(Face::Virtual(hands.clone())),
+            Time::Modelled => Some(Face::of_store(store.clock())),
+        };
+        store.attach(Arc::new(Overheard { calls, face }));
     }
     let events = store.listen(EVENTS);
     let mut log = log.map(|write| Log::new(plan, &mut *write));
@@ -142,22 +166,27 @@ pub fn run(
         Filler { plan, store: &store, events: &events, log: log.as_mut(), stop, watch: &mut *watch };
     let filled = filler.fill(&library)?;
     let watch = Mutex::new(watch);
-    let source = sources::source(plan, library, recording);
+    let source = sources::source(plan, library, given.recording);
     let left = Mutex::new(Left::default());
     let (kernel, processor) = (KernelIo::now(), kernel::cpu_seconds());
-    let clock = Clock::start(plan.time, hands);
+    let clock = Clock::start(match plan.time {
+        Time::Wall | Time::Modelled => Face::of_store(store.clock()),
+        Time::Virtual => Face::Virtual(hands),
+    });
     let ground = Ground { store: Arc::clone(&store), events, sink, stop, log };
     let floor = Mutex::new(Floor::new(plan, source, ground));
     let place = Place { plan, clock: &clock, store: &store, floor: &floor, watch: &watch, left: &left };
     let worked = std::thread::scope(|scope| {
         let work = || work(&place);
-        let others: Vec<_> = (1..plan.io_threads).map(|_| scope.spawn(work)).collect();
+        let others: Vec<_> = (1..plan.lanes().0).map(|_| scope.spawn(work)).collect();
         let mine = work();
         others.into_iter().map(|other| other.join().expect("a thread of the run")).fold(mine, Result::and)
     });
     worked?;
     let wall_seconds = clock.wall().as_secs_f64();
     let (kernel, cpu_seconds) = (KernelIo::since(kernel), kernel::cpu_seconds() - processor);
+    // Nothing of it went through the kernel.
+    let kernel = kernel.filter(|_| plan.time != Time::Modelled);
     let floor = floor.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (ended, scaler, lost_events) = floor.finish(clock.now());
     let (usage, notes) = (store.usage(), store.notes());
@@ -197,7 +226,7 @@ struct Left {
 /// One thread: its lane is gone when this returns, and with it all that was at devices.
 fn work(place: &Place<'_, '_>) -> Result<()> {
     let Place { plan, clock, store, floor, watch, left } = *place;
-    let lane = store.lane(plan.io_depth as usize).map_err(|error| {
+    let lane = store.lane(plan.lanes().1).map_err(|error| {
         let told = format!("cannot open a queue: {error}");
         lock(floor).close(clock.now(), Ended::Failed(told.clone()));
         Error::usage(told).hint("fewer --io-threads or a smaller --io-depth need less locked memory")

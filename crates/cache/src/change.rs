@@ -59,12 +59,41 @@ impl ChangeLog {
     }
 
     pub(crate) fn note(&mut self, group: u64, slot: u32, kind: ChangeKind) {
+        self.note_slots(group, 1 << slot, kind);
+    }
+
+    pub(crate) fn note_slots(&mut self, group: u64, slots: u8, kind: ChangeKind) {
         if !self.kept || BlockKey::is_private(group) {
             return;
         }
         match self.changes[self.line..].last_mut() {
-            Some(last) if last.group == group && last.kind == kind => last.slots |= 1 << slot,
-            _ => self.changes.push(Change { group, slots: 1 << slot, kind }),
+            Some(last) if last.group == group && last.kind == kind => last.slots |= slots,
+            _ => self.changes.push(Change { group, slots, kind }),
+        }
+    }
+}
+
+/// What a cache evicted, block by block in its order, if anyone wants it.
+#[derive(Debug, Default)]
+pub struct GivenUp {
+    kept: bool,
+    blocks: Vec<Option<BlockKey>>,
+}
+
+impl GivenUp {
+    /// Keeps what is evicted from now on.
+    pub fn keep(&mut self) {
+        self.kept = true;
+    }
+
+    /// Moves out the keys of evicted blocks; `None` where the same content is still there.
+    pub fn take(&mut self) -> impl ExactSizeIterator<Item = Option<BlockKey>> + '_ {
+        self.blocks.drain(..)
+    }
+
+    pub(crate) fn note(&mut self, key: Option<BlockKey>) {
+        if self.kept {
+            self.blocks.push(key);
         }
     }
 }

@@ -10,6 +10,8 @@ use hashbrown::hash_table::Entry;
 use wavetank_model::{BlockKey, WorkerId};
 
 const PER_GROUP: usize = BlockKey::PER_GROUP as usize;
+/// Tiers behind a worker's cache that can be told of.
+pub const MOST_TIERS: usize = 3;
 /// "No holder".
 const NONE: u32 = u32::MAX;
 
@@ -18,6 +20,10 @@ const NONE: u32 = u32::MAX;
 pub struct Overlap {
     /// In its cache.
     pub cached: u32,
+    /// Behind those, in the first tier behind its cache.
+    pub host: u32,
+    /// The same in the tiers behind that, where the first does not have them.
+    pub disk: u32,
     /// In the prompts of requests that run there.
     pub live: u32,
 }
@@ -35,13 +41,22 @@ struct Holder {
     next: u32,
     /// Blocks in the worker's cache.
     cached: u8,
+    /// Blocks in the tiers behind it.
+    behind: [u8; MOST_TIERS],
     /// Running requests per block.
     live: [u32; PER_GROUP],
 }
 
 impl Holder {
     fn is_idle(&self) -> bool {
-        self.cached == 0 && self.live == [0; PER_GROUP]
+        self.cached == 0 && self.behind == [0; MOST_TIERS] && self.live == [0; PER_GROUP]
+    }
+
+    /// What tiers have of the neighbouring `slots`: as many as there are without a gap, and those of them
+    /// that the first tier has.
+    fn found_behind(&self, slots: u8) -> (u8, u8) {
+        let run = crate::leading(self.behind.iter().fold(0, |all, tier| all | tier), slots);
+        (run, run & self.behind[0])
     }
 
     fn live_mask(&self) -> u8 {
@@ -85,6 +100,23 @@ impl Holdings {
         self.live_blocks[worker.index()]
     }
 
+    /// There is a worker with this number, which may be higher than any before.
+    pub fn admit(&mut self, worker: WorkerId) {
+        let workers = self.live_blocks.len().max(worker.index() + 1);
+        self.live_blocks.resize(workers, 0);
+    }
+
+    /// Nothing is in the cache of `worker` any more; requests that run there keep what they claim.
+    pub fn forget(&mut self, worker: WorkerId) {
+        let of_worker = |holder: &Holder| holder.worker == worker.0 && holder.cached != 0;
+        for number in 0..self.holders.len() {
+            if of_worker(&self.holders[number]) {
+                self.holders[number].cached = 0;
+                self.drop_if_idle(number as u32);
+            }
+        }
+    }
+
     /// How far each worker agrees with a prompt; `overlaps` has one entry per worker.
     pub fn overlaps(&self, keys: impl Iterator<Item = BlockKey>, overlaps: &mut [Overlap]) {
         overlaps.fill(Overlap::default());
@@ -101,6 +133,16 @@ impl Holdings {
                 }
                 if overlap.live == first_block {
                     overlap.live += leading(holder.live_mask(), slots);
+                }
+                if holder.behind != [0; MOST_TIERS] {
+                    let reach = overlap.cached + overlap.host + overlap.disk;
+                    if (first_block..last_block).contains(&reach) {
+                        let from = slots.trailing_zeros() + reach - first_block;
+                        let (run, host) = holder.found_behind(slots & (0xff << from) as u8);
+                        overlap.host += host.count_ones();
+                        overlap.disk += (run & !host).count_ones();
+                        goes_on |= reach + run.count_ones() == last_block;
+                    }
                 }
                 goes_on |= overlap.cached == last_block || overlap.live == last_block;
                 next = holder.next;
@@ -123,6 +165,22 @@ impl Holdings {
         let holder = self.find_holder(worker, number);
         if holder != NONE {
             self.holders[holder as usize].cached &= !slots;
+            self.drop_if_idle(holder);
+        }
+    }
+
+    /// Blocks entered a tier behind the cache of `worker`, counted from the fastest.
+    pub fn store_behind(&mut self, worker: WorkerId, tier: u8, group: u64, slots: u8) {
+        let holder = self.holder_for(worker, group);
+        self.holders[holder as usize].behind[tier as usize] |= slots;
+    }
+
+    /// Blocks left a tier behind the cache of `worker`. What was never stored is ignored.
+    pub fn remove_behind(&mut self, worker: WorkerId, tier: u8, group: u64, slots: u8) {
+        let Some(number) = self.group(group) else { return };
+        let holder = self.find_holder(worker, number);
+        if holder != NONE {
+            self.holders[holder as usize].behind[tier as usize] &= !slots;
             self.drop_if_idle(holder);
         }
     }
@@ -175,7 +233,8 @@ impl Holdings {
             return found;
         }
         let next = self.groups[group as usize].first;
-        let holder = Holder { worker: worker.0, group, next, cached: 0, live: [0; PER_GROUP] };
+        let (behind, live) = ([0; MOST_TIERS], [0; PER_GROUP]);
+        let holder = Holder { worker: worker.0, group, next, cached: 0, behind, live };
         let number = place(&mut self.holders, &mut self.vacant_holders, holder);
         self.groups[group as usize].first = number;
         number
@@ -259,9 +318,7 @@ fn stretches(keys: impl Iterator<Item = BlockKey>) -> impl Iterator<Item = Stret
 
 /// How many of the lowest `wanted` slots are in `there`, without a gap.
 fn leading(there: u8, wanted: u8) -> u32 {
-    let missing = wanted & !there;
-    let before_first_missing = missing.wrapping_sub(1) & !missing;
-    (wanted & before_first_missing).count_ones()
+    crate::leading(there, wanted).count_ones()
 }
 
 fn slots_in(mask: u8) -> impl Iterator<Item = usize> {
@@ -295,8 +352,11 @@ mod tests {
     enum Step {
         Store(u8, u8, u8),
         Remove(u8, u8),
+        StoreBehind(u8, u8, u8, u8),
+        RemoveBehind(u8),
         Claim(u8, u8, u8),
         Release(u8),
+        Forget(u8),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -304,16 +364,27 @@ mod tests {
             (0u8..3, 0u8..3, 1u8..12)
                 .prop_map(|(worker, family, length)| Step::Store(worker, family, length)),
             (0u8..3, 0u8..40).prop_map(|(worker, which)| Step::Remove(worker, which)),
+            (0u8..3, 0u8..3, 0u8..3, 0u8..12)
+                .prop_map(|(worker, tier, family, block)| Step::StoreBehind(worker, tier, family, block)),
+            any::<u8>().prop_map(Step::RemoveBehind),
             (0u8..3, 0u8..3, 1u8..12)
                 .prop_map(|(worker, family, length)| Step::Claim(worker, family, length)),
             any::<u8>().prop_map(Step::Release),
+            (0u8..3).prop_map(Step::Forget),
         ]
     }
 
     type Running = Vec<(u8, Vec<BlockKey>, Claim)>;
+    /// Worker, tier and block.
+    type Behind = Vec<(u8, u8, BlockKey)>;
 
     /// The same answers from lists of keys.
-    fn check(holdings: &Holdings, cached: &[Vec<BlockKey>], running: &Running) -> Result<(), TestCaseError> {
+    fn check(
+        holdings: &Holdings,
+        cached: &[Vec<BlockKey>],
+        behind: &Behind,
+        running: &Running,
+    ) -> Result<(), TestCaseError> {
         let mut overlaps = [Overlap::default(); 3];
         let mine = |worker: u8| running.iter().filter(move |run| run.0 == worker).flat_map(|run| &run.1);
         for family in 0..3 {
@@ -321,7 +392,17 @@ mod tests {
             for worker in 0..3u8 {
                 let in_cache = keys(family, 5, 12).take_while(|key| cached[worker as usize].contains(key));
                 let live = keys(family, 5, 12).take_while(|key| mine(worker).any(|held| held == key));
-                let expected = Overlap { cached: in_cache.count() as u32, live: live.count() as u32 };
+                let in_cache = in_cache.count();
+                let (mut host, mut disk) = (0, 0);
+                for key in keys(family, 5, 12).skip(in_cache) {
+                    let has = |tier: u8| behind.contains(&(worker, tier, key));
+                    match (has(0), has(1) || has(2)) {
+                        (true, _) => host += 1,
+                        (false, true) => disk += 1,
+                        (false, false) => break,
+                    }
+                }
+                let expected = Overlap { cached: in_cache as u32, host, disk, live: live.count() as u32 };
                 prop_assert_eq!(overlaps[worker as usize], expected);
             }
         }
@@ -337,6 +418,7 @@ mod tests {
         fn agrees_with_lists_of_keys(steps in proptest::collection::vec(step(), 0..80)) {
             let mut holdings = Holdings::of(3);
             let mut cached: Vec<Vec<BlockKey>> = vec![Vec::new(); 3];
+            let mut behind = Behind::new();
             let mut running: Running = Vec::new();
             for step in steps {
                 match step {
@@ -350,22 +432,39 @@ mod tests {
                         holdings.remove(WorkerId(worker.into()), key.group, 1 << key.slot);
                         held.retain(|other| *other != key);
                     }
+                    Step::StoreBehind(worker, tier, family, block) => {
+                        // Up to four neighbours, as they are written.
+                        for key in keys(family, 5, 12).skip(block.into()).take(4) {
+                            holdings.store_behind(WorkerId(worker.into()), tier, key.group, 1 << key.slot);
+                            behind.push((worker, tier, key));
+                        }
+                    }
+                    Step::RemoveBehind(which) => if !behind.is_empty() {
+                        let gone = behind[which as usize % behind.len()];
+                        let (worker, tier, key) = gone;
+                        holdings.remove_behind(WorkerId(worker.into()), tier, key.group, 1 << key.slot);
+                        behind.retain(|&other| other != gone);
+                    },
                     Step::Claim(worker, family, length) => {
                         let claim = holdings.claim(WorkerId(worker.into()), keys(family, 5, length));
                         running.push((worker, keys(family, 5, length).collect(), claim));
+                    }
+                    Step::Forget(worker) => {
+                        holdings.forget(WorkerId(worker.into()));
+                        cached[worker as usize].clear();
                     }
                     Step::Release(which) => if !running.is_empty() {
                         let (_, _, claim) = running.remove(which as usize % running.len());
                         holdings.release(claim);
                     },
                 }
-                check(&holdings, &cached, &running)?;
+                check(&holdings, &cached, &behind, &running)?;
             }
             for (_, _, claim) in running {
                 holdings.release(claim);
             }
             let left = holdings.holders.len() - holdings.vacant_holders.len();
-            prop_assert!(left <= cached.iter().map(Vec::len).sum());
+            prop_assert!(left <= cached.iter().map(Vec::len).sum::<usize>() + behind.len());
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use wavetank_model::BlockKey;
 
-use crate::change::{ChangeKind, ChangeLog};
+use crate::change::{ChangeKind, ChangeLog, GivenUp};
 use crate::group::{Cursor, GroupIndex, NONE, Place};
 use crate::{Links, Recency};
 
@@ -71,6 +71,7 @@ pub struct BlockPool {
     /// The oldest copy of each content.
     index: GroupIndex,
     log: ChangeLog,
+    given_up: GivenUp,
 }
 
 impl BlockPool {
@@ -84,7 +85,13 @@ impl BlockPool {
             reusable: Recency::default(),
             index: GroupIndex::default(),
             log: ChangeLog::default(),
+            given_up: GivenUp::default(),
         }
+    }
+
+    /// What was evicted.
+    pub fn given_up(&mut self) -> &mut GivenUp {
+        &mut self.given_up
     }
 
     /// What changed.
@@ -211,12 +218,14 @@ impl BlockPool {
                 copy = self.blocks[copy as usize].newer_copy;
             }
             self.blocks[copy as usize].newer_copy = newer;
+            self.given_up.note(None);
             return;
         }
-        if newer == NONE {
-            let BlockKey { group, slot } = self.index.key(place);
+        let last = (newer == NONE).then(|| self.index.key(place));
+        if let Some(BlockKey { group, slot }) = last {
             self.log.note(group, slot, ChangeKind::Removed);
         }
+        self.given_up.note(last);
         self.index.set(place, newer);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use wavetank_model::BlockKey;
 
-use crate::change::{ChangeKind, ChangeLog};
+use crate::change::{ChangeKind, ChangeLog, GivenUp};
 use crate::group::{Cursor, GroupIndex, NONE, Place};
 
 /// A page in the tree.
@@ -49,12 +49,18 @@ pub struct RadixTree {
     /// Leaves whose last page had no user, by the time they were used; entries may be out of date.
     leaves: BinaryHeap<Reverse<(u64, u32)>>,
     log: ChangeLog,
+    given_up: GivenUp,
 }
 
 impl RadixTree {
     /// What changed.
     pub fn log(&mut self) -> &mut ChangeLog {
         &mut self.log
+    }
+
+    /// What was evicted.
+    pub fn given_up(&mut self) -> &mut GivenUp {
+        &mut self.given_up
     }
 
     /// Pages in the tree.
@@ -270,6 +276,7 @@ impl RadixTree {
         self.vacant_pages.push(page);
         self.idle -= 1;
         self.log.note(group, slot, ChangeKind::Removed);
+        self.given_up.note(Some(BlockKey { group, slot }));
     }
 
     fn drop_node(&mut self, node: u32) {

@@ -53,6 +53,9 @@ enum Verb {
     Trace(cmd::trace::Flags),
     /// Replay a measured run and say how far the simulation is from it.
     Validate(cmd::validate::Flags),
+    /// Measure a device, simulate serving with it, play the simulated I/O on it, and say how far apart they
+    /// are.
+    Loop(Box<cmd::device_loop::Flags>),
     /// Look at measured tables before they are trusted.
     Profile(cmd::profile::Flags),
     /// List formats, engines, routers, queue policies, timing models and their arguments.
@@ -83,6 +86,7 @@ fn obey(verb: Verb) -> Exit {
         Verb::Sweep(flags) => cmd::sweep::run(flags),
         Verb::Trace(flags) => cmd::trace::run(flags),
         Verb::Validate(flags) => cmd::validate::run(&flags),
+        Verb::Loop(flags) => cmd::device_loop::run(*flags),
         Verb::Profile(flags) => cmd::profile::run(&flags),
         Verb::List(flags) => cmd::list::run(&flags),
     };

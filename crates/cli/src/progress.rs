@@ -132,9 +132,46 @@ impl Drop for ReadProgress {
     }
 }
 
-/// Counts points of a sweep; any thread may tell.
+/// Counts steps that take their time.
+pub(crate) struct StepProgress {
+    of: u64,
+    what: &'static str,
+    done: u64,
+    started: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl StepProgress {
+    /// Starts counting up to `of`.
+    pub(crate) fn start(of: u64, what: &'static str) -> Self {
+        Self { of, what, done: 0, started: Instant::now(), bar: None }
+    }
+
+    /// One more begins.
+    pub(crate) fn advance(&mut self) {
+        self.done += 1;
+        if self.bar.is_none() && self.started.elapsed() > PATIENCE {
+            self.bar = Some(bar(self.of, self.what));
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.done);
+        }
+    }
+}
+
+impl Drop for StepProgress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Counts points of a sweep, or replays; any thread may tell.
 pub(crate) struct PointProgress {
     loaded: Arc<AtomicBool>,
+    /// What is counted.
+    what: &'static str,
     started: Instant,
     bar: OnceLock<ProgressBar>,
     expected: AtomicU64,
@@ -143,9 +180,9 @@ pub(crate) struct PointProgress {
 
 impl PointProgress {
     /// Starts counting; `loaded` is raised when points begin.
-    pub(crate) fn start(loaded: Arc<AtomicBool>) -> Self {
+    pub(crate) fn start(loaded: Arc<AtomicBool>, what: &'static str) -> Self {
         let (expected, done) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { loaded, started: Instant::now(), bar: OnceLock::new(), expected, done }
+        Self { loaded, what, started: Instant::now(), bar: OnceLock::new(), expected, done }
     }
 }
 
@@ -166,7 +203,7 @@ impl Onlooker for PointProgress {
         }
         let shown = || match expected {
             0 => count("points run, searching"),
-            _ => bar(expected, "points"),
+            _ => bar(expected, self.what),
         };
         self.bar.get_or_init(shown).set_position(done);
     }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
-use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink, Workload};
+use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink, WorkerRole, Workload};
 use wavetank_sim::engines::Signal;
 use wavetank_sim::routers::Needs;
 use wavetank_sim::{Arrivals, Load, Outcome, Plan};
@@ -47,7 +47,9 @@ pub fn run(
     };
     let interrupted = replay.drive(sink, stop)?;
     let Total { work, provenance, gpus } = replay.fleet.end()?;
-    let outcome = Outcome { interrupted, work, end: replay.end, provenance, gpus: vec![gpus] };
+    let (gpus, roles) = (vec![gpus], vec![WorkerRole::Aggregated; work.len()]);
+    let (ticks, tiers, end) = (None, Vec::new(), replay.end);
+    let outcome = Outcome { interrupted, work, end, provenance, gpus, roles, ticks, tiers };
     Ok(Ran { outcome, punctuality: replay.punctuality })
 }
 

@@ -103,7 +103,10 @@ impl Sink<ServeEvent<'_>> for Facts {
             ServeEvent::RequestArrived { .. }
             | ServeEvent::RequestRouted { .. }
             | ServeEvent::RequestCancelled { .. }
-            | ServeEvent::RequestHandedOff { .. } => unreachable!("an engine does not route"),
+            | ServeEvent::RequestHandedOff { .. }
+            | ServeEvent::WorkerChanged { .. }
+            | ServeEvent::PoolScaled { .. } => unreachable!("an engine does not route"),
+            ServeEvent::Tier(_) => unreachable!("live workers have no tiers"),
         });
     }
 }

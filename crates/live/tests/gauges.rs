@@ -104,6 +104,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 load,
                 max_sim_time: None,
                 seed: 7,
+                scaling: None,
             }
         },
     )
@@ -306,6 +307,7 @@ fn answering() -> Gauges {
         load: Load::Schedule,
         max_sim_time: None,
         seed: 1,
+        scaling: None,
     };
     let mut gauges = Gauges::of(&plan);
     let details =

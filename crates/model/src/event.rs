@@ -4,7 +4,7 @@
 //! order; events of different workers may come out of order, because workers are simulated ahead of each
 //! other wherever nothing can pass between them.
 
-use crate::{Nanos, Request, RequestId, WorkerId};
+use crate::{Nanos, RejectReason, Request, RequestId, TierEvent, WorkerId, WorkerRole, WorkerStage};
 
 /// One fact of a serving run.
 #[derive(Clone, Debug)]
@@ -73,6 +73,8 @@ pub enum ServeEvent<'a> {
         /// The start of the pass.
         at: Nanos,
     },
+    /// KV moved between workers and tiers behind them.
+    Tier(TierEvent<'a>),
     /// A pass computed a part of a prompt.
     PromptComputed {
         /// Whose.
@@ -137,6 +139,30 @@ pub enum ServeEvent<'a> {
         /// When.
         at: Nanos,
     },
+    /// A worker of a fleet that changes came to another stage; the first workers come at time 0.
+    WorkerChanged {
+        /// Which.
+        worker: WorkerId,
+        /// Its pool.
+        pool: WorkerRole,
+        /// When.
+        at: Nanos,
+        /// What it is from then on.
+        stage: WorkerStage,
+    },
+    /// A scaling policy gave a pool another number of workers.
+    PoolScaled {
+        /// Which.
+        pool: WorkerRole,
+        /// When.
+        at: Nanos,
+        /// Workers active or starting before.
+        from: u32,
+        /// The same from then on.
+        to: u32,
+        /// Why, in words.
+        reason: &'a str,
+    },
 }
 
 impl ServeEvent<'_> {
@@ -160,34 +186,6 @@ pub struct HandoffTimes {
     pub sent_at: Nanos,
     /// When its transfer ended.
     pub received_at: Nanos,
-}
-
-/// Why a request was not served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RejectReason {
-    /// The prompt reaches `max_model_len`.
-    PromptReachesModelLimit,
-    /// The prompt needs more blocks than the worker has.
-    PromptExceedsCache,
-    /// The prompt is longer than a pass and chunked prefill is off.
-    PromptExceedsPass,
-    /// Prompt and output together outgrew the worker's blocks.
-    OutgrewCache,
-    /// The prompt fits, but not with the room that must be reserved for its output.
-    ReserveExceedsCache,
-}
-
-impl RejectReason {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PromptReachesModelLimit => "prompt_reaches_max_model_len",
-            Self::PromptExceedsCache => "prompt_exceeds_num_gpu_blocks",
-            Self::PromptExceedsPass => "prompt_exceeds_max_num_batched_tokens",
-            Self::OutgrewCache => "outgrew_num_gpu_blocks",
-            Self::ReserveExceedsCache => "output_reserve_exceeds_num_gpu_blocks",
-        }
-    }
 }
 
 /// Receives events.

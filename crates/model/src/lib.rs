@@ -22,11 +22,16 @@ mod layout;
 mod prefetch;
 mod prompt;
 mod registry;
+mod reject_reason;
 mod request;
 mod rng;
+pub mod size;
 mod store_event;
+mod tier_event;
+mod tier_profile;
 mod tier_role;
 mod units;
+mod worker;
 
 pub use accelerator::{Accelerator, accelerator, accelerators};
 pub use address::without_login;
@@ -37,7 +42,7 @@ pub use cache_event::{BlendHits, CacheEvent, CacheFact, LookupOutcome, TracePare
 pub use call::{Clock, Keys, Recorded, StorageCall, WriteMode};
 pub use dependencies::{Cycle, Dependencies, Wait};
 pub use error::{Error, ErrorKind, Result};
-pub use event::{HandoffTimes, RejectReason, ServeEvent, ServeSink, Sink};
+pub use event::{HandoffTimes, ServeEvent, ServeSink, Sink};
 pub use fate::Fate;
 pub use id::{RequestId, SessionId, WorkerId};
 pub use in_flight::InFlight;
@@ -46,8 +51,15 @@ pub use layout::Layout;
 pub use prefetch::{FetchPolicy, LockMode, Prefetch, Row};
 pub use prompt::{BlockKeys, Prompt};
 pub use registry::{Described, find, nearest};
+pub use reject_reason::RejectReason;
 pub use request::{Labels, Opening, Priority, Request, Workload};
 pub use rng::{Draw, seeded};
 pub use store_event::{IoTimes, StoreEvent, StoreFact};
+pub use tier_event::{TierEvent, TierObject};
+pub use tier_profile::{
+    Sustained, TIER_LAYOUT, TIER_QUANTILES, TierFlaw, TierLatency, TierOrigin, TierPoint, TierProfile,
+    TierSettings,
+};
 pub use tier_role::TierRole;
 pub use units::Nanos;
+pub use worker::{WorkerRole, WorkerStage};

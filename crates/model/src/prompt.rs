@@ -11,6 +11,7 @@
 //! generated, ids name that too.
 
 mod keys;
+mod objects;
 
 pub use keys::BlockKeys;
 

@@ -18,6 +18,11 @@ impl Nanos {
     /// Later than anything that happens.
     pub const MAX: Self = Self(u64::MAX);
 
+    /// Whether it is the start, or no span at all.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
+
     /// Rounds milliseconds to the nearest nanosecond, as [`Self::from_seconds`] of `ms / 1000`.
     pub fn from_ms(ms: f64) -> Self {
         Self::from_seconds(ms / 1000.0)

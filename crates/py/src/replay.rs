@@ -7,10 +7,14 @@ use std::sync::atomic::Ordering;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use wavetank::{Error, ErrorKind, Keep, Observer, Plan, ReplayArgs, Replayed, Result, Watch, replay as run};
+use wavetank::{
+    Error, ErrorKind, Keep, Observer, Plan, ReplayArgs, Replayed, Result, Watch, processors, replay as run,
+};
 use wavetank_cli::{spare, try_out};
 use wavetank_model::{ServeEvent, Sink};
 use wavetank_report::{Record, write_records};
+use wavetank_study::advice::{Advisor, Asked, Setting};
+use wavetank_study::sweep::Onlooker;
 
 use crate::failure::exception;
 use crate::requests::Requests;
@@ -51,6 +55,10 @@ pub(crate) struct Wanted {
     capture: bool,
     /// Requests as lines of JSON, in this file.
     jsonl: Option<PathBuf>,
+    /// What more of each thing would be worth, by this metric.
+    advise: Option<String>,
+    /// Prices of that.
+    price: Option<String>,
 }
 
 impl Wanted {
@@ -58,6 +66,12 @@ impl Wanted {
         match self.seeds {
             Some(_) if self.capture || self.jsonl.is_some() => {
                 Err(Error::usage("cannot be combined with requests that are captured").at("seeds"))
+            }
+            Some(_) if self.advise.is_some() => Err(Error::usage("cannot be combined with advise")
+                .at("seeds")
+                .hint("advise runs three seeds where something is left to chance")),
+            _ if self.price.is_some() && self.advise.is_none() => {
+                Err(Error::usage("has no effect without advise").at("price"))
             }
             _ => Ok(()),
         }
@@ -72,14 +86,37 @@ impl Wanted {
         if let Some(count) = self.seeds {
             return Ok((wavetank::replay_seeds(&plan, count, &course.stop)?.report, None));
         }
+        let advisor = self.advisor(&plan)?;
+        let replays = 1 + advisor.as_ref().map_or(0, |advisor| advisor.replays() as u64);
+        let mut told = Told { course, replays };
         let keep = Keep { records: self.capture || self.jsonl.is_some(), pictures: true };
-        let Replayed { report, records, .. } =
-            run(&plan, Observer { watch: &mut Told { course }, stop: &course.stop, keep })?;
+        let observer = Observer { watch: &mut told, stop: &course.stop, keep };
+        let mut replayed = match &advisor {
+            // Only who reads the file for this run alone knows the names in it.
+            Some(advisor) if !keep.records => advisor.replay(observer)?,
+            _ => run(&plan, observer)?,
+        };
+        if let Some(advisor) = &advisor {
+            let setting = Setting { threads: processors(), stop: &course.stop, onlooker: &told };
+            let advice = advisor.advise(&replayed, &setting)?;
+            advice.into_iter().for_each(|advice| advice.enter(&mut replayed));
+        }
+        let Replayed { report, records, .. } = replayed;
         let records: Option<Vec<Record>> = records.map(|records| records.sorted().collect());
         if let (Some(path), Some(records)) = (&self.jsonl, &records) {
             write(path, records)?;
         }
         Ok((report, records.filter(|_| self.capture)))
+    }
+
+    fn advisor(&self, plan: &Plan) -> Result<Option<Advisor>> {
+        let asked = self.advise.clone().map(|goal| Asked { goal, price: self.price.clone() });
+        let advisor = asked.map(|asked| Advisor::of(plan, asked)).transpose()?;
+        if let Some(path) = &self.jsonl {
+            let inputs = advisor.iter().flat_map(Advisor::inputs);
+            spare(inputs, &[("--report-jsonl-path", path.as_path())])?;
+        }
+        Ok(advisor)
     }
 }
 
@@ -90,14 +127,24 @@ fn write(path: &Path, records: &[Record]) -> Result<()> {
     })
 }
 
-/// Counts requests that ended.
+/// Counts requests that ended, of as many replays of them as there are.
 struct Told<'a> {
     course: &'a Course,
+    replays: u64,
 }
 
 impl Watch for Told<'_> {
     fn expect(&mut self, requests: u64) {
-        self.course.of.store(requests, Ordering::Relaxed);
+        self.course.of.store(requests * self.replays, Ordering::Relaxed);
+    }
+}
+
+impl Onlooker for Told<'_> {
+    fn expect(&self, _replays: usize, _kept: usize) {}
+
+    fn done(&self) {
+        let requests = self.course.of.load(Ordering::Relaxed) / self.replays;
+        self.course.done.fetch_add(requests, Ordering::Relaxed);
     }
 }
 

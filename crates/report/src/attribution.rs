@@ -11,8 +11,10 @@ use crate::Distribution;
 pub struct Attribution {
     /// Arrival to being sent to a worker.
     pub router_queue_ms: Distribution,
-    /// Being sent to first admission.
+    /// Being sent to first admission, but for what tiers take.
     pub engine_queue_ms: Distribution,
+    /// Waiting for what was found in tiers, which holds up the admission.
+    pub tier_load_ms: Distribution,
     /// In passes that computed the prompt.
     pub prefill_ms: Distribution,
     /// Waiting for room on a decode worker, before or after the prompt was computed.
@@ -50,12 +52,14 @@ pub struct WorkerShare {
     pub ttft_ms_sum: f64,
     /// Time it spent in passes.
     pub busy: Nanos,
+    /// How long it was there, where that is not all the time.
+    pub present: Option<Nanos>,
 }
 
 impl WorkerShare {
-    /// Part of `span` it spent in passes.
+    /// Part of `span` it spent in passes, or of the time it was there.
     pub fn busy_share(&self, span: Nanos) -> f64 {
-        self.busy.as_seconds() / span.as_seconds().max(1e-9)
+        self.busy.as_seconds() / self.present.unwrap_or(span).as_seconds().max(1e-9)
     }
 
     fn mean_ttft_ms(&self) -> f64 {
@@ -65,10 +69,11 @@ impl WorkerShare {
 
 impl Attribution {
     /// The parts of the time to the first token, in order.
-    pub fn ttft_parts(&self) -> [(&'static str, &Distribution); 8] {
+    pub fn ttft_parts(&self) -> [(&'static str, &Distribution); 9] {
         [
             ("router_queue_ms", &self.router_queue_ms),
             ("engine_queue_ms", &self.engine_queue_ms),
+            ("tier_load_ms", &self.tier_load_ms),
             ("prefill_ms", &self.prefill_ms),
             ("decode_room_ms", &self.decode_room_ms),
             ("transfer_ms", &self.transfer_ms),
@@ -81,6 +86,14 @@ impl Attribution {
     /// The parts that only a handoff has.
     pub const HANDOFF_PARTS: [&'static str; 4] =
         ["decode_room_ms", "transfer_ms", "decode_wait_ms", "decode_step_ms"];
+
+    /// Whether a part is one that there can be in this run.
+    pub fn has_part(&self, key: &str) -> bool {
+        match key {
+            "tier_load_ms" => self.tier_load_ms.max > 0.0,
+            key => self.hands_off() || !Self::HANDOFF_PARTS.contains(&key),
+        }
+    }
 
     /// Whether prompts were handed from one worker to another.
     pub fn hands_off(&self) -> bool {
@@ -104,8 +117,10 @@ impl Attribution {
                 "share_of_mean_ttft": share,
             })
         };
+        let parts = self.ttft_parts();
+        let shown = parts.iter().filter(|(name, _)| *name != "tier_load_ms" || self.has_part(name));
         let ttft_parts: serde_json::Map<String, Value> =
-            self.ttft_parts().iter().map(|(name, values)| ((*name).to_owned(), part(values))).collect();
+            shown.map(|(name, values)| ((*name).to_owned(), part(values))).collect();
         let workers: Vec<Value> =
             (0..).zip(&self.workers).map(|(number, share)| worker(number, share, self.span)).collect();
         json!({ "ttft": ttft_parts, "mean_decode_ms": self.decode_ms.mean, "workers": workers })

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use wavetank_model::{Nanos, RejectReason};
+use wavetank_model::{Nanos, RejectReason, WorkerRole};
 
 use crate::statistics::ratio;
-use crate::{Attribution, CourseOf, Distribution};
+use crate::{Attribution, CourseOf, Distribution, Scaling, TiersSummary};
 
 /// What became of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +69,10 @@ pub struct Summary {
     pub rate_per_user: Distribution,
     /// Where the time went.
     pub attribution: Attribution,
+    /// Who came and went, where the number of workers could change.
+    pub scaling: Option<Scaling>,
+    /// What tiers behind the GPU's memory did, where there are any.
+    pub tiers: Option<TiersSummary>,
     /// What pictures are drawn from, where they were asked for.
     pub pictures: Option<Pictures>,
 }
@@ -136,6 +140,16 @@ impl Summary {
     pub fn keys(&self, prefill: Pool, decode: Pool) -> Map<String, Value> {
         let seconds = |count: u32| self.duration.as_seconds() * f64::from(count);
         let gpus = prefill.workers * prefill.gpus + decode.workers * decode.gpus;
+        let (prefill_seconds, decode_seconds, gpu_seconds) = match &self.scaling {
+            None => (seconds(prefill.workers), seconds(decode.workers), seconds(gpus)),
+            Some(scaling) => {
+                let present = |role| scaling.worker_seconds(role, self.duration);
+                let prefilling = present(WorkerRole::Prefill);
+                let decoding = present(WorkerRole::Aggregated) + present(WorkerRole::Decode);
+                let gpu_seconds = prefilling * f64::from(prefill.gpus) + decoding * f64::from(decode.gpus);
+                (prefilling, decoding, gpu_seconds)
+            }
+        };
         let Value::Object(mut keys) = json!({
             "num_requests": self.counts.arrived,
             "completed_requests": self.counts.completed,
@@ -149,11 +163,11 @@ impl Summary {
             "total_throughput_tok_s": self.per_second(self.input_tokens + self.output_tokens),
             "prefix_cache_reused_ratio": self.reused_ratio(),
             "first_admission_prefix_cache_reused_ratio": self.first_reused_ratio(),
-            "prefill_worker_seconds": seconds(prefill.workers),
-            "decode_worker_seconds": seconds(decode.workers),
+            "prefill_worker_seconds": prefill_seconds,
+            "decode_worker_seconds": decode_seconds,
             "prefill_gpus_per_worker": prefill.gpus,
             "decode_gpus_per_worker": decode.gpus,
-            "gpu_hours": seconds(gpus) / 3600.0,
+            "gpu_hours": gpu_seconds / 3600.0,
         }) else {
             unreachable!("the literal above is an object")
         };

@@ -1,6 +1,8 @@
 //! Acceptance cases M1 to M5 of spec/replay.md 11: what events mean in a report.
 
-use wavetank_model::{Nanos, Priority, Prompt, Request, RequestId, ServeEvent, SessionId, Sink, WorkerId};
+use wavetank_model::{
+    Nanos, Priority, Prompt, Request, RequestId, ServeEvent, SessionId, Sink, TierEvent, WorkerId,
+};
 use wavetank_report::{Records, Serving, Sla, Summary};
 
 const WORKER: WorkerId = WorkerId(0);
@@ -181,4 +183,40 @@ fn m5_records_are_sorted_by_arrival() {
     let sorted: Vec<_> = records.sorted().map(|record| (record.arrival_time_ms, record.uuid)).collect();
     let last_digits: Vec<_> = sorted.iter().map(|(at, uuid)| (*at, &uuid[35..])).collect();
     assert_eq!(last_digits, [(3.0, "2"), (3.0, "3"), (7.0, "1")]);
+}
+
+/// Broken by: a load that counts as waiting in the engine's queue too, or as nothing.
+#[test]
+fn what_tiers_take_is_a_part_of_the_time_to_first_token() {
+    let (id, details) = (RequestId(0), &request(100));
+    let parts = |load: Option<(u64, u64)>| {
+        let mut serving = Serving::judging(Sla::default());
+        let mut records = Records::default();
+        let loaded = load.map(|(asked, at)| {
+            let (asked, at) = (ms(asked), ms(at));
+            ServeEvent::Tier(TierEvent::Loaded { request: id, worker: WORKER, tokens: &[64], asked, at })
+        });
+        let arrived = ServeEvent::RequestArrived { request: id, at: Nanos::ZERO, details };
+        let admitted =
+            ServeEvent::RequestAdmitted { request: id, worker: WORKER, at: ms(10), reused_tokens: 64 };
+        let steps = &[ms(5)];
+        let emitted = ServeEvent::TokensEmitted { worker: WORKER, start: ms(10), steps, requests: &[id] };
+        for event in [Some(arrived), loaded, Some(admitted), Some(emitted)].iter().flatten() {
+            serving.record(event);
+            records.record(event);
+        }
+        complete(&mut serving, 0, 15);
+        complete(&mut records, 0, 15);
+        let record = records.sorted().next().unwrap();
+        (serving.summary().attribution, record)
+    };
+    let (with, record) = parts(Some((2, 9)));
+    assert_eq!(
+        (with.tier_load_ms.mean, with.engine_queue_ms.mean, with.first_token_wait_ms.mean),
+        (7.0, 3.0, 5.0)
+    );
+    assert_eq!(with.json()["ttft"]["tier_load_ms"]["mean"], 7.0);
+    assert_eq!((record.tier_tokens, record.tier_load_ms), (vec![64], Some(7.0)));
+    let (without, record) = parts(None);
+    assert!(without.json()["ttft"].get("tier_load_ms").is_none() && record.tier_load_ms.is_none());
 }

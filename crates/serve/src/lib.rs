@@ -12,7 +12,6 @@ mod plan;
 mod recording;
 pub mod resp;
 mod run;
-mod size;
 mod tier;
 
 pub use args::{Adapter, Args, MetricNames};

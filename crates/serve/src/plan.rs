@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use wavetank_calls::{AdapterPlan, EvictionPlan, L1Plan, LoadPolicy, Medium, Plan as StoragePlan, QuotaPlan};
 use wavetank_http::{Login, Secret};
-use wavetank_model::{Error, Nanos, Result};
+use wavetank_model::{Error, Nanos, Result, size};
 use wavetank_telemetry::{Tell, TraceArgs, TracePlan};
 
 use crate::args::{Args, MetricNames};
 use crate::http::duration;
 use crate::resp::Settings;
-use crate::{size, tier};
+use crate::tier;
 
 /// All that a server depends on.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use wavetank_calls::{AdapterPlan, EvictionPlan, Medium, QuotaPlan};
-use wavetank_model::{Error, Result, without_login};
+use wavetank_model::{Error, Result, size, without_login};
 use wavetank_store::backend::Location;
 use wavetank_store::backends;
-
-use crate::size;
 
 const PLACE: &str = "--l2";
 const HINT: &str = "as direct:/mnt/nvme:500GiB, buffered:/var/cache/kv or redis:redis://host:6379:10GiB";

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use wavetank_model::{Nanos, RejectReason, Request, RequestId, Result, WorkerId};
 
 use crate::engines::{self, Flow, Job};
-use crate::links::{Links, Shipment, TransferId};
+use crate::lane::TransferId;
+use crate::links::{Links, Shipment};
 use crate::routers::{self, Fleet, KvConfig, Router};
 use crate::{EngineConfig, Plan, Transfer, TransferMode};
 
@@ -58,8 +59,9 @@ impl Commands {
 /// All handoffs of a run.
 pub(crate) struct Handoffs {
     pub(crate) flow: Flow,
-    prefill_workers: u32,
-    router: Box<dyn Router>,
+    /// Decode workers, by the number that the router knows them by.
+    members: Vec<WorkerId>,
+    pub(crate) router: Box<dyn Router>,
     transfer: Transfer,
     decode: EngineConfig,
     /// Requests that wait for a prefill worker or are there.
@@ -90,7 +92,7 @@ impl Handoffs {
         let transfer = plan.engine.transfer;
         Ok(Some(Self {
             flow: engines::entry(&plan.engine.engine_type)?.flow,
-            prefill_workers: plan.num_workers,
+            members: (plan.num_workers..workers).map(WorkerId).collect(),
             router: routers::build(&plan.router_mode, &fleet)?,
             transfer,
             decode: pool.engine.clone(),
@@ -100,6 +102,13 @@ impl Handoffs {
             sent: BTreeMap::new(),
             started: 0,
         }))
+    }
+
+    /// There is one worker more; one that decodes has the next seat of its pool.
+    pub(crate) fn grow(&mut self, decode_worker: Option<WorkerId>) {
+        self.members.extend(decode_worker);
+        self.commands.push(Commands::default());
+        self.links.grow();
     }
 
     /// Why no decode worker could ever take a request, if so.
@@ -116,7 +125,7 @@ impl Handoffs {
 
     /// A request arrived that is computed before a decode worker is asked for room.
     pub(crate) fn began(&mut self, id: RequestId, request: Request, now: Nanos) {
-        let (from, to) = (WorkerId(0), WorkerId(self.prefill_workers));
+        let (from, to) = (WorkerId(0), self.members[0]);
         let (held_at, reserved_at, sent_at, received_at) = (now, now, now, now);
         let handoff =
             Handoff { id, request, from, to, held_at, reserved_at, sent_at, received_at, missing: 0 };
@@ -150,7 +159,7 @@ impl Handoffs {
     pub(crate) fn ask_for_room(&mut self, id: RequestId, now: Nanos) -> WorkerId {
         let mut handoff = self.underway.remove(&id).expect("it arrived");
         let placement = self.router.arrive(id, &handoff.request, now).expect("decode workers have no queue");
-        handoff.to = WorkerId(self.prefill_workers + placement.worker.0);
+        handoff.to = self.members[placement.worker.index()];
         let to = handoff.to;
         let commands = &mut self.commands[to.index()];
         commands.reservations.push_back(handoff);

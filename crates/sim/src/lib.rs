@@ -9,23 +9,33 @@ mod arena;
 mod arrivals;
 pub mod engines;
 mod handoff;
+mod lane;
 mod links;
+pub mod media;
 mod pace;
 mod plan;
 mod provenance;
 pub mod queues;
+mod roster;
 pub mod routers;
+pub mod scaling;
 mod shell;
+mod snapshot;
 mod stretch;
 pub mod survey;
+pub mod tiers;
 pub mod timing;
+mod traffic;
 mod wakes;
 mod world;
 
 pub use arrivals::{Arrival, Arrivals};
+pub use lane::TransferId;
 pub use plan::{
     ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Plan, PreemptionMode, SchedulePolicy,
-    SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole,
+    SglangConfig, SharedLink, TierConfig, TierLoad, TierScope, TierUnit, TierWrite, Transfer, TransferMode,
 };
 pub use provenance::Provenance;
+pub use snapshot::{Mean, PoolState, Snapshot, Traffic, WorkerState};
+pub use wavetank_model::WorkerRole;
 pub use world::{Outcome, run};

@@ -6,10 +6,8 @@ use std::collections::BinaryHeap;
 
 use wavetank_model::{Nanos, WorkerId};
 
+use crate::lane::{Lane, TransferId};
 use crate::{Link, LinkScope};
-
-/// A transfer by its number.
-pub(crate) type TransferId = u64;
 
 /// What is sent, and between whom.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +52,12 @@ impl Links {
             shipments: Vec::new(),
             alone: BinaryHeap::new(),
         }
+    }
+
+    /// There is one worker more.
+    pub(crate) fn grow(&mut self) {
+        let Some(shared) = self.link.shared.filter(|shared| shared.scope != LinkScope::Pool) else { return };
+        self.lanes.push(Lane::of(shared.gigabytes_per_second * 1e6, self.own_bytes_per_ms));
     }
 
     /// Begins a transfer.
@@ -109,56 +113,6 @@ impl Links {
             Some(LinkScope::Pool) | None => 0,
         };
         self.lanes[lane].join(id, bytes, now);
-    }
-}
-
-/// One link and the transfers that share it in equal parts.
-struct Lane {
-    bytes_per_ms: f64,
-    own_bytes_per_ms: f64,
-    /// Up to when `served` counts.
-    at: Nanos,
-    /// Bytes every transfer that was there all the time has got since the lane was empty.
-    served: f64,
-    /// Transfers by what `served` is when they end; its bits order as the numbers do.
-    ends: BinaryHeap<Reverse<(u64, TransferId)>>,
-}
-
-impl Lane {
-    fn of(bytes_per_ms: f64, own_bytes_per_ms: f64) -> Self {
-        Self { bytes_per_ms, own_bytes_per_ms, at: Nanos::ZERO, served: 0.0, ends: BinaryHeap::new() }
-    }
-
-    /// What each transfer gets.
-    fn share(&self) -> f64 {
-        (self.bytes_per_ms / self.ends.len().max(1) as f64).min(self.own_bytes_per_ms)
-    }
-
-    fn advance(&mut self, now: Nanos) {
-        if !self.ends.is_empty() {
-            self.served += self.share() * (now - self.at).as_ms();
-        }
-        self.at = now;
-    }
-
-    fn join(&mut self, id: TransferId, bytes: u64, now: Nanos) {
-        self.advance(now);
-        self.ends.push(Reverse(((self.served + bytes as f64).to_bits(), id)));
-    }
-
-    fn next_end(&self) -> Option<Nanos> {
-        let &Reverse((served, _)) = self.ends.peek()?;
-        let left = (f64::from_bits(served) - self.served).max(0.0);
-        Some(self.at + Nanos::from_ms(left / self.share()))
-    }
-
-    fn end_next(&mut self, now: Nanos) -> Option<TransferId> {
-        self.advance(now);
-        let Reverse((_, id)) = self.ends.pop()?;
-        if self.ends.is_empty() {
-            self.served = 0.0;
-        }
-        Some(id)
     }
 }
 

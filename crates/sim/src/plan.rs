@@ -1,9 +1,11 @@
 //! What a simulation is made of. The facade validates it; here it is only described.
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::Nanos;
+use wavetank_model::{Nanos, WorkerRole};
 
+use crate::media::MediumConfig;
 use crate::routers::KvConfig;
+use crate::scaling::ScalingConfig;
 use crate::timing::TimingConfig;
 
 /// A simulation of workers behind a router.
@@ -26,6 +28,9 @@ pub struct Plan {
     pub max_sim_time: Option<Nanos>,
     /// The seed of every random choice.
     pub seed: u64,
+    /// Who changes the number of workers; `None` leaves it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<ScalingConfig>,
 }
 
 impl Plan {
@@ -86,19 +91,6 @@ pub enum LinkScope {
     DecodeWorker,
     /// All.
     Pool,
-}
-
-/// What a worker does of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkerRole {
-    /// All of it.
-    #[default]
-    Aggregated,
-    /// The prompt.
-    Prefill,
-    /// The output.
-    Decode,
 }
 
 /// How KV moves from prefill to decode workers.
@@ -201,6 +193,76 @@ pub struct EngineConfig {
     pub transfer: Transfer,
     /// What only SGLang has.
     pub sglang: SglangConfig,
+    /// Where KV goes behind the GPU's memory, from the fastest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<TierConfig>,
+    /// From being asked for to being there, for a worker that joins a run.
+    #[serde(default, skip_serializing_if = "Nanos::is_zero")]
+    pub startup_time: Nanos,
+}
+
+/// A tier of KV behind a worker's GPU memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TierConfig {
+    /// What users call it; no two are called the same.
+    pub name: String,
+    /// How much it holds, for each worker unless it is shared.
+    pub capacity_bytes: u64,
+    /// How long it takes.
+    pub medium: MediumConfig,
+    /// Whose it is.
+    pub scope: TierScope,
+    /// What is written to it.
+    pub write: TierWrite,
+    /// What a load holds up.
+    pub load: TierLoad,
+    /// What moves at once.
+    pub unit: TierUnit,
+}
+
+/// Whose a tier is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TierScope {
+    /// Each worker has its own.
+    #[default]
+    Worker,
+    /// All workers of the pool have one, with its capacity and its bandwidth.
+    Shared,
+}
+
+/// What is written to a tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TierWrite {
+    /// Every full block, as soon as it is computed.
+    #[default]
+    Through,
+    /// What the tier above gives up, or the GPU's memory.
+    Evict,
+}
+
+/// What a load holds up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TierLoad {
+    /// The request: it is admitted when all of it is there, and others run meanwhile.
+    #[default]
+    Delay,
+    /// The pass: it computes meanwhile, and ends no earlier.
+    Overlap,
+}
+
+/// What moves at once between a worker and a tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TierUnit {
+    /// All that a request loads, or that a pass completed, as one transfer.
+    #[default]
+    Batch,
+    /// Each group of up to eight neighbouring blocks, as an object of its own.
+    Object,
 }
 
 /// SGLang's own settings.
@@ -262,6 +324,8 @@ impl Default for EngineConfig {
             worker_type: WorkerRole::Aggregated,
             transfer: Transfer::default(),
             sglang: SglangConfig::default(),
+            tiers: Vec::new(),
+            startup_time: Nanos::ZERO,
         }
     }
 }

@@ -6,9 +6,11 @@ use std::rc::Rc;
 use wavetank_cache::{Change, ChangeLog};
 use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink, WorkerId};
 
-use crate::engines::{Backlog, Engine, Horizon, Job, Seat, Signal, Work};
+use crate::arena::Slot;
+use crate::engines::{Backlog, Engine, Horizon, Job, Occupancy, Seat, Signal, Work};
 use crate::pace::Pace;
 use crate::stretch::{Advance, Course, Stretch};
+use crate::tiers::Stack;
 use crate::timing::DecodeBatch;
 
 /// The state around a scheduler.
@@ -26,6 +28,8 @@ pub(crate) struct Shell {
     pub(crate) emitting: Vec<RequestId>,
     /// Requests submitted since the last pass began.
     unseen: Vec<RequestId>,
+    /// Where KV goes behind the GPU's memory, if anywhere.
+    pub(crate) tiers: Option<Box<Stack>>,
 }
 
 impl Shell {
@@ -40,6 +44,7 @@ impl Shell {
             work: Work::default(),
             emitting: Vec::new(),
             unseen: Vec::new(),
+            tiers: None,
         }
     }
 
@@ -53,6 +58,11 @@ impl Shell {
         self.unseen.retain(|&other| other != request);
         self.signals.retain(|&signal| signal != Signal::Prefilled(request));
         self.stretch.forget();
+    }
+
+    /// When something may happen that a load waits for; the end of time if there is none.
+    fn next_load(&self) -> Nanos {
+        self.tiers.as_ref().and_then(|tiers| tiers.next()).unwrap_or(Nanos::MAX)
     }
 
     /// Reports the requests the engine sees for the first time now, between passes.
@@ -139,8 +149,21 @@ pub(crate) trait Scheduler {
     /// See [`Engine::is_held_back`].
     fn waits_for_reservations(&self) -> bool;
 
+    /// Requests that waited for a load have it: they are the first to be looked at, in their order.
+    fn readmit(&mut self, loaded: &[Slot]);
+
+    /// Keeps what is needed for tiers that are there now.
+    fn meet_tiers(&mut self);
+
+    /// Writes to tiers what `count` passes that began at `start` completed or took the place of; they are
+    /// entered, and priced next.
+    fn write_passes(&mut self, start: Nanos, count: u32);
+
     /// Blocks that requests use.
     fn blocks_in_use(&self) -> u32;
+
+    /// See [`Engine::occupancy`].
+    fn requests(&self) -> Occupancy;
 
     /// What changed in the cache.
     fn log(&mut self) -> &mut ChangeLog;
@@ -187,11 +210,38 @@ pub(crate) trait Scheduler {
         }
         self.log().settle();
         let finishing = self.grow_all(count);
+        if self.shell().tiers.is_some() {
+            self.write_passes(start, count);
+        }
         self.shell_mut().tell_stretch(start, count, sink);
         if finishing {
             self.shell_mut().stretch.forget();
             self.finish(self.shell().boundary, sink);
         }
+    }
+
+    /// Requests whose loads have ended by the next pass come back.
+    fn receive_loads(&mut self, sink: &mut ServeSink<'_>) {
+        let Shell { tiers: Some(tiers), boundary, .. } = self.shell_mut() else { return };
+        if !tiers.is_loading() {
+            return;
+        }
+        let mut loaded = Vec::new();
+        tiers.settle(*boundary, sink);
+        tiers.take_ended(*boundary, &mut loaded, sink);
+        if !loaded.is_empty() {
+            self.readmit(&loaded);
+        }
+    }
+
+    /// A worker with nothing to do looks at what is loaded for it, before `starts_before`. Tells whether
+    /// there was anything to look at.
+    fn await_load(&mut self, starts_before: Nanos, sink: &mut ServeSink<'_>) -> bool {
+        let Shell { tiers: Some(tiers), boundary, .. } = self.shell_mut() else { return false };
+        let Some(at) = tiers.next().filter(|&at| at < starts_before) else { return false };
+        tiers.settle(at, sink);
+        *boundary = tiers.ended().map_or(*boundary, |end| end.max(*boundary));
+        true
     }
 }
 
@@ -212,14 +262,24 @@ impl<S: Scheduler> Engine for S {
 
     fn advance(&mut self, horizon: Horizon, sink: &mut ServeSink<'_>) -> Result<()> {
         while self.shell().boundary < horizon.starts_before && self.shell().signals.is_empty() {
-            if self.is_idle() || self.shell().halted {
+            self.receive_loads(sink);
+            if self.shell().halted {
                 break;
+            }
+            if self.is_idle() {
+                match self.await_load(horizon.starts_before, sink) {
+                    true => continue,
+                    false => break,
+                }
             }
             self.shell_mut().tell_queued(sink);
             let start = self.shell().boundary;
             match self.uneventful_passes() {
                 0 => self.step(horizon.ends_by, sink)?,
-                most => self.stretch(most, horizon, sink),
+                most => {
+                    let starts_before = self.shell().next_load().min(horizon.starts_before);
+                    self.stretch(most, Horizon { starts_before, ..horizon }, sink);
+                }
             }
             let (worker, end) = (self.shell().worker, self.shell().boundary);
             if end > start {
@@ -234,15 +294,26 @@ impl<S: Scheduler> Engine for S {
         if !self.shell().signals.is_empty() {
             return Some(self.shell().boundary);
         }
-        if self.is_idle() || self.shell().halted {
+        if self.shell().halted {
             return None;
         }
+        let loads = self.shell().tiers.as_ref();
+        if loads.is_some_and(|tiers| tiers.ended().is_some()) {
+            return Some(self.shell().boundary);
+        }
+        if self.is_idle() {
+            return loads.and_then(|tiers| tiers.next());
+        }
+        let next_load = self.shell().next_load();
         let (most, batch, in_flight) = (self.uneventful_passes(), self.decode_batch(), self.in_flight());
         let Shell { stretch, pace, boundary, .. } = self.shell_mut();
         stretch.prime(in_flight.map(|end| end.since(*boundary)));
+        let course = Course { pace, batch, most };
         Some(match most {
             0 => *boundary,
-            most => stretch.end_of_plan(Course { pace, batch, most }, *boundary),
+            _ if next_load <= *boundary => *boundary,
+            _ if next_load < Nanos::MAX => stretch.end_of_start(course, *boundary, next_load),
+            _ => stretch.end_of_plan(course, *boundary),
         })
     }
 
@@ -286,6 +357,24 @@ impl<S: Scheduler> Engine for S {
 
     fn is_held_back(&self) -> bool {
         self.waits_for_reservations()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.requests()
+    }
+
+    fn attach_tiers(&mut self, tiers: Stack) {
+        self.shell_mut().tiers = Some(Box::new(tiers));
+        self.meet_tiers();
+    }
+
+    fn settle_tiers(&mut self, now: Nanos, sink: &mut ServeSink<'_>) {
+        let idle = self.is_idle();
+        let Shell { tiers: Some(tiers), boundary, .. } = self.shell_mut() else { return };
+        tiers.settle(now, sink);
+        if idle && let Some(end) = tiers.ended() {
+            *boundary = end.max(*boundary);
+        }
     }
 
     fn work(&self) -> Work {

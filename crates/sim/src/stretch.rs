@@ -90,6 +90,11 @@ impl Stretch {
         start + planned[..planned.len().min(most)].iter().copied().sum()
     }
 
+    /// The first start of a pass at or after `time`, or the end of the course.
+    pub(crate) fn end_of_start(&mut self, course: Course<'_>, start: Nanos, time: Nanos) -> Nanos {
+        self.advance(course, start, Horizon { starts_before: time, ends_by: Nanos::MAX }).end
+    }
+
     /// Durations of the next `count` passes, which were priced.
     pub(crate) fn steps(&self, count: u32) -> &[Nanos] {
         &self.steps[self.used..][..count as usize]

@@ -16,6 +16,11 @@ impl Wakes {
         Self { current: vec![None; workers as usize], heap: BinaryHeap::new() }
     }
 
+    /// There is one worker more.
+    pub(crate) fn grow(&mut self) {
+        self.current.push(None);
+    }
+
     /// Replaces the wake time of a worker.
     pub(crate) fn set(&mut self, worker: WorkerId, wake: Option<Nanos>) {
         let current = &mut self.current[worker.index()];

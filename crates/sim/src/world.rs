@@ -1,6 +1,9 @@
 //! The event loop: arrivals, workers, and the order of things inside one instant (spec/replay.md 5.1).
 
 mod exchange;
+mod retired;
+mod scale;
+mod tiered;
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -10,16 +13,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Change;
 use wavetank_model::{
-    Error, Nanos, RejectReason, Request, RequestId, Result, ServeEvent, ServeSink, WorkerId, Workload,
+    Error, Nanos, RejectReason, Request, RequestId, Result, ServeEvent, ServeSink, WorkerId, WorkerRole,
+    WorkerStage, Workload,
 };
 
 use crate::arrivals::Arrivals;
 use crate::engines::{Engine, Flow, Horizon, Job, Seat, Signal, Work};
 use crate::handoff::Handoffs;
+use crate::roster::Roster;
 use crate::routers::{Fleet, KvConfig, Needs, Placement, Router};
+use crate::tiers::TierWork;
 use crate::timing::Timing;
+use crate::traffic::Tap;
 use crate::wakes::Wakes;
-use crate::{Plan, Provenance, engines, routers};
+use crate::{Plan, Provenance, engines, routers, scaling};
+use scale::Scaler;
+use tiered::Tiered;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +43,12 @@ pub struct Outcome {
     pub provenance: Option<Provenance>,
     /// GPUs of a worker, by pool.
     pub gpus: Vec<u32>,
+    /// What each worker did of requests.
+    pub roles: Vec<WorkerRole>,
+    /// How often a scaling policy looked; `None` where the number of workers could not change.
+    pub ticks: Option<u64>,
+    /// What each tier did, fastest first; none where there are none.
+    pub tiers: Vec<TierWork>,
 }
 
 impl Outcome {
@@ -51,28 +66,15 @@ pub fn run(
     sink: &mut ServeSink<'_>,
     stop: &AtomicBool,
 ) -> Result<Outcome> {
-    let mut world = World::build(plan, workload, sink)?;
-    while let Some(now) = world.next_instant() {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(world.outcome(true));
-        }
-        if now == Nanos::MAX {
-            return Err(Error::usage("simulated time goes beyond 584 years")
-                .hint("a bandwidth is too small, or a latency too long; --max-sim-time-seconds ends a run"));
-        }
-        world.enter(now);
-        world.complete_passes()?;
-        world.end_transfers()?;
-        world.release_arrivals()?;
-        world.hand_off()?;
-        world.start_passes()?;
-        while world.ask_for_room()? {
-            world.hand_off()?;
-            world.start_passes()?;
-        }
-    }
-    let drained = world.drain(stop)?;
-    Ok(world.outcome(!drained))
+    let Some(policy) = scaling::policy(plan)? else { return World::build(plan, workload, sink)?.run(stop) };
+    let Some(tick) = policy.first_tick() else { return World::build(plan, workload, sink)?.run(stop) };
+    let scaler = Scaler::of(plan, policy, tick);
+    let mut tap = Tap { sink, meter: Rc::clone(&scaler.meter) };
+    let mut world = World::build(plan, workload, &mut tap)?;
+    world.scaler = Some(scaler);
+    world.coupled = true;
+    world.introduce();
+    world.run(stop)
 }
 
 struct World<'r, 's> {
@@ -87,8 +89,9 @@ struct World<'r, 's> {
     workers: Vec<Box<dyn Engine>>,
     /// One per pool.
     timings: Vec<Rc<dyn Timing>>,
-    /// Workers from this number on decode what the others prefill.
-    prefill_workers: u32,
+    roster: Roster,
+    /// Who changes the number of workers, if anyone does.
+    scaler: Option<Scaler>,
     sink: &'r mut ServeSink<'s>,
     arrived: u32,
     /// Whether what happens on a worker concerns anyone else: completions cause arrivals, or the router asks.
@@ -111,6 +114,7 @@ struct World<'r, 's> {
     touched: Vec<WorkerId>,
     signals: Vec<Signal>,
     changes: Vec<Change>,
+    tiers: Tiered,
 }
 
 /// Simulated time between two looks at the stop flag once no request arrives any more.
@@ -135,9 +139,11 @@ impl<'r, 's> World<'r, 's> {
                 workers.push(engines::build(Seat { worker, config, timing: &timing })?);
             }
         }
+        let tiers = Tiered::of(plan, &mut workers)?;
         if router.needs() == Needs::Caches {
             let prefilling = plan.num_workers as usize;
             workers[..prefilling].iter_mut().for_each(|worker| worker.watch_cache());
+            tiers.watch();
         }
         let fleet_size = workers.len() as u32;
         let arrivals = Arrivals::of(workload, plan.load)?;
@@ -148,10 +154,12 @@ impl<'r, 's> World<'r, 's> {
             ends_by: plan.max_sim_time.unwrap_or(Nanos::MAX),
             coupled: arrivals.depend_on_completions()
                 || router.needs() > Needs::Arrivals
-                || handoffs.is_some(),
+                || handoffs.is_some()
+                || tiers.are_shared(),
             arrivals,
             router,
-            prefill_workers: plan.num_workers,
+            roster: Roster::of(plan),
+            scaler: None,
             workers,
             timings,
             sink,
@@ -166,15 +174,61 @@ impl<'r, 's> World<'r, 's> {
             touched: Vec::new(),
             signals: Vec::new(),
             changes: Vec::new(),
+            tiers,
         })
     }
 
-    /// The next time at which anything passes between the workers and the rest of the world.
+    fn run(mut self, stop: &AtomicBool) -> Result<Outcome> {
+        while let Some(now) = self.next_instant() {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(self.outcome(true));
+            }
+            if now == Nanos::MAX {
+                return Err(Error::usage("simulated time goes beyond 584 years").hint(
+                    "a bandwidth is too small, or a latency too long; --max-sim-time-seconds ends a run",
+                ));
+            }
+            self.enter(now);
+            self.complete_passes()?;
+            self.welcome()?;
+            self.end_transfers()?;
+            self.settle_shared_tiers()?;
+            self.release_arrivals()?;
+            self.settle()?;
+            self.dismiss();
+            if self.scale()? {
+                self.settle()?;
+                self.dismiss();
+            }
+        }
+        let drained = self.drain(stop)?;
+        self.end_tiers();
+        Ok(self.outcome(!drained))
+    }
+
+    /// Prompts move on and passes start, until nothing more comes of it in this instant.
+    fn settle(&mut self) -> Result<()> {
+        self.hand_off()?;
+        self.start_passes()?;
+        while self.ask_for_room()? {
+            self.hand_off()?;
+            self.start_passes()?;
+        }
+        Ok(())
+    }
+
     fn next_instant(&mut self) -> Option<Nanos> {
+        let next = self.next_exchange();
+        let next = [next, self.next_change(next)].into_iter().flatten().min();
+        next.filter(|&next| next <= self.ends_by)
+    }
+
+    /// The next time at which anything passes between the workers and the rest of the world.
+    fn next_exchange(&mut self) -> Option<Nanos> {
         let arrival = self.arrivals.next_at(self.now);
         let transfer = self.handoffs.as_ref().and_then(Handoffs::next_arrival);
-        let next = [arrival, self.wakes.next(), transfer].into_iter().flatten().min();
-        next.filter(|&next| next <= self.ends_by)
+        let load = self.tiers.next(self.now);
+        [arrival, self.wakes.next(), transfer, load].into_iter().flatten().min()
     }
 
     fn enter(&mut self, now: Nanos) {
@@ -209,7 +263,7 @@ impl<'r, 's> World<'r, 's> {
 
     /// Tells the router and the schedule, and lets go whom the router now lets go.
     fn notice(&mut self, worker: WorkerId, signal: Signal) -> Result<()> {
-        let decoding = self.handoffs.is_some() && worker.0 >= self.prefill_workers;
+        let decoding = self.roster.decodes(worker);
         match signal {
             Signal::Prefilled(_) if decoding => {}
             Signal::Prefilled(request) => self.router.prefilled(request, self.now),
@@ -218,6 +272,7 @@ impl<'r, 's> World<'r, 's> {
                 self.held.push(request);
             }
             Signal::Ended(request) | Signal::Rejected(request) => {
+                self.roster.done(worker);
                 match self.handoffs.as_mut() {
                     Some(handoffs) if decoding => handoffs.ended(request, self.now),
                     Some(handoffs) => {
@@ -276,7 +331,9 @@ impl<'r, 's> World<'r, 's> {
 
     /// Gives a request up before it reaches a worker.
     fn refuse(&mut self, request: RequestId, reason: RejectReason) {
-        let (worker, at) = (WorkerId(self.prefill_workers), self.now);
+        let decode_pool = self.roster.pools() - 1;
+        let worker = self.roster.staged(decode_pool, WorkerStage::Active).next();
+        let (worker, at) = (worker.expect("there is always a worker"), self.now);
         self.sink.record(&ServeEvent::RequestRejected { request, worker, at, reason });
         self.arrivals.given_up(request, self.now);
     }
@@ -293,12 +350,13 @@ impl<'r, 's> World<'r, 's> {
     /// Hands a request to its worker.
     fn dispatch(&mut self, job: Job, placement: Placement, queued_since: Option<Nanos>) -> Result<()> {
         let Placement { request, worker, overlap_tokens } = placement;
-        let at = self.now;
+        let (worker, at) = (self.roster.member(0, worker), self.now);
         self.sink.record(&ServeEvent::RequestRouted { request, worker, at, queued_since, overlap_tokens });
         let missed = self.late && !self.touched.contains(&worker);
         self.advance(worker, self.now + Nanos(u64::from(missed)))?;
         if self.coupled {
             self.touched.push(worker);
+            self.roster.given(worker);
         }
         if let Some(handoffs) = &mut self.handoffs {
             handoffs.placed(request, worker);
@@ -316,13 +374,15 @@ impl<'r, 's> World<'r, 's> {
                 self.show_cache(id);
             }
         }
+        self.show_tiers();
         Ok(())
     }
 
     fn show_cache(&mut self, worker: WorkerId) {
         self.workers[worker.index()].take_changes(self.now, &mut self.changes);
+        let seat = self.roster.seat(worker);
         for change in self.changes.drain(..) {
-            self.router.cache_changed(worker, change);
+            self.router.cache_changed(seat, change);
         }
     }
 
@@ -387,23 +447,33 @@ impl<'r, 's> World<'r, 's> {
 
     /// Where the time of all pools came from; a pool by formula counts with the time it was busy.
     fn provenance(&self) -> Option<Provenance> {
-        let (first, second) = self.workers.split_at(self.prefill_workers as usize);
-        let busy_ms = |pool: &[Box<dyn Engine>]| pool.iter().map(|worker| worker.work().busy.as_ms()).sum();
-        let of = |(timing, pool): (&Rc<dyn Timing>, _)| {
+        let of_pool =
+            |pool| (0..self.roster.workers()).map(WorkerId).filter(move |&w| self.roster.pool_of(w) == pool);
+        let busy_ms = |pool| of_pool(pool).map(|w| self.workers[w.index()].work().busy.as_ms()).sum();
+        let of = |(pool, timing): (usize, &Rc<dyn Timing>)| {
             timing.provenance().unwrap_or_else(|| Provenance::of_formula(busy_ms(pool)))
         };
         let measured = self.timings.iter().any(|timing| timing.provenance().is_some());
-        let pools = self.timings.iter().zip([first, second]);
-        measured.then(|| pools.map(of).fold(Provenance::default(), Add::add))
+        measured.then(|| self.timings.iter().enumerate().map(of).fold(Provenance::default(), Add::add))
     }
 
     fn outcome(&self, interrupted: bool) -> Outcome {
         Outcome {
             interrupted,
             work: self.workers.iter().map(|worker| worker.work()).collect(),
-            end: self.workers.iter().map(|worker| worker.boundary()).max().unwrap_or_default(),
+            end: self.end(),
             provenance: self.provenance(),
             gpus: self.timings.iter().map(|timing| timing.gpus()).collect(),
+            roles: (0..self.roster.workers())
+                .map(|w| self.roster.role(self.roster.pool_of(WorkerId(w))))
+                .collect(),
+            ticks: self.scaler.as_ref().map(|scaler| scaler.ticks),
+            tiers: self.tiers.work(self.end()),
         }
+    }
+
+    /// The end of the last pass.
+    fn end(&self) -> Nanos {
+        self.workers.iter().map(|worker| worker.boundary()).max().unwrap_or_default()
     }
 }

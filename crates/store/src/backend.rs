@@ -32,15 +32,26 @@ pub trait Backend: Send + Sync {
         Ok(())
     }
 
-    /// Whether entries are only booked here. A store all of whose tiers are so makes no bytes either.
-    fn books_only(&self) -> bool {
-        false
+    /// What becomes of the bytes of entries here. A store none of whose tiers moves any makes none either.
+    fn contents(&self) -> Contents {
+        Contents::Moved
     }
 
     /// What does not work here as it should, in words, and what happens instead.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// What a backend does with the bytes of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Contents {
+    /// They are moved.
+    Moved,
+    /// Pieces come and go in their time, with nothing in them.
+    Hollow,
+    /// Entries are only booked: each is one piece of no length.
+    Booked,
 }
 
 /// One thread's queue into a backend.
@@ -177,6 +188,8 @@ pub struct Caps {
     pub keeps_bytes: bool,
     /// Committed entries outlive the process.
     pub survives: bool,
+    /// The thread that asks moves the bytes itself, one piece after the other.
+    pub inline: bool,
     /// What its location names.
     pub location: Location,
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use wavetank_model::{Fate, Nanos};
 
+use crate::clock::Clock;
 use crate::job::{Existing, nanos};
 use crate::key::Key;
 
@@ -66,13 +67,14 @@ const CALLERS: u32 = 1024;
 #[derive(Clone, Copy)]
 pub(crate) struct Voice<'e> {
     ear: &'e Ear,
+    clock: &'e Clock,
     caller: u32,
 }
 
 impl<'e> Voice<'e> {
     /// Of the operation at `place` among those of the lane with this number.
-    pub(crate) fn new(ear: &'e Ear, lane: u32, place: usize) -> Self {
-        Self { ear, caller: lane.wrapping_mul(CALLERS).wrapping_add(place as u32 % CALLERS) }
+    pub(crate) fn new(ear: &'e Ear, clock: &'e Clock, lane: u32, place: usize) -> Self {
+        Self { ear, clock, caller: lane.wrapping_mul(CALLERS).wrapping_add(place as u32 % CALLERS) }
     }
 }
 
@@ -89,7 +91,7 @@ impl Voice<'_> {
     #[inline]
     pub(crate) fn tell_end(self, deed: Deed, fate: Fate, (key, bytes): (&Key, u64), since: Instant) {
         let Some(listener) = self.ear.0.get() else { return };
-        let (key, took) = (key.hash().to_be_bytes(), nanos(since.elapsed()));
+        let (key, took) = (key.hash().to_be_bytes(), nanos(self.clock.since(since)));
         listener.hear(Call { key, bytes, took, caller: self.caller, deed, fate });
     }
 }

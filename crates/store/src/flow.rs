@@ -128,8 +128,8 @@ pub(crate) struct Sent {
 }
 
 impl Current {
-    pub(crate) fn start() -> Self {
-        Self { flow: Flow::default(), under_way: 0, at: Instant::now() }
+    pub(crate) fn start(now: Instant) -> Self {
+        Self { flow: Flow::default(), under_way: 0, at: now }
     }
 
     /// A piece goes to the device.
@@ -193,7 +193,7 @@ mod tests {
     /// Broken by: counting a gap at its end and at its start, or depth while nothing is under way.
     #[test]
     fn time_is_busy_or_idle_and_depth_is_what_was_under_way() {
-        let mut current = Current::start();
+        let mut current = Current::start(Instant::now());
         let begin = current.at;
         current.sent(read(PIECE), begin + MS);
         current.sent(read(PIECE), begin + 2 * MS);
@@ -211,7 +211,7 @@ mod tests {
     /// Broken by: a size rounded down, a header forgotten, or counted with a piece that has none.
     #[test]
     fn sizes_are_those_of_requests() {
-        let mut current = Current::start();
+        let mut current = Current::start(Instant::now());
         let now = current.at;
         for sent in [
             read(PIECE),
@@ -233,7 +233,7 @@ mod tests {
         /// Broken by: a field that `since` or `add` forgets, or time that is lost between two looks.
         #[test]
         fn parts_add_up_to_the_whole(steps in proptest::collection::vec((0u8..3, 0u32..50), 1..100)) {
-            let mut current = Current::start();
+            let mut current = Current::start(Instant::now());
             let (begin, mut now) = (current.at, current.at);
             let mut sum = Flow::default();
             let mut last = Flow::default();

@@ -146,7 +146,7 @@ impl Job {
         (op, asked): (OpId, Instant),
         request: Request,
     ) -> Self {
-        let begun = Instant::now();
+        let begun = store.clock.now();
         let mut job = Self {
             op,
             asked,
@@ -169,7 +169,7 @@ impl Job {
             }
             Request::Remove(key) => job.plan_remove(store, voice, &key),
         }
-        job.times.host = nanos(begun.elapsed());
+        job.times.host = nanos(store.clock.since(begun));
         job
     }
 
@@ -242,16 +242,17 @@ impl Job {
         }
     }
 
-    /// Adds a step's times to the operation's, and gives them as the caller sees them: from being asked for.
-    pub(crate) fn spent(&mut self, times: IoTimes) -> IoTimes {
+    /// Adds the times of a step that ends now to the operation's, and gives them as the caller sees them:
+    /// from being asked for.
+    pub(crate) fn spent(&mut self, times: IoTimes, now: Instant) -> IoTimes {
         self.times.host += times.host;
         self.times.device += times.device;
-        IoTimes { queue: self.times.queue, total: nanos(self.asked.elapsed()), ..times }
+        IoTimes { queue: self.times.queue, total: nanos(now - self.asked), ..times }
     }
 
     /// Ends the operation.
-    pub(crate) fn finish(mut self) -> Done {
-        self.times.total = nanos(self.asked.elapsed());
+    pub(crate) fn finish(mut self, now: Instant) -> Done {
+        self.times.total = nanos(now - self.asked);
         let Self { op, outcome, bytes, data, times, .. } = self;
         Done { op, outcome, bytes, data, times }
     }

@@ -10,12 +10,13 @@ use wavetank_model::{IoTimes, StoreEvent, StoreFact};
 use crate::backend::{Birth, Completion};
 use crate::bus::Voice;
 use crate::flow::Flow;
+use crate::index::Stored;
 use crate::job::{Done, Job, OpId, Outcome, Put, Request, nanos};
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::meter::{Meter, Work};
 use crate::pipes::{Fed, Pipes, Tag, Way};
 use crate::store::Store;
-use crate::transfer::{Transfer, Want};
+use crate::transfer::{Source, Target, Transfer, Want};
 
 /// How long an operation waits for room that others are about to give back.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -125,14 +126,14 @@ impl Lane {
     /// The next operation to end; `None` when there is none.
     pub fn wait(&mut self) -> Option<Done> {
         while self.done.is_empty() && self.pending() > 0 {
-            self.turn(Some(Instant::now() + Duration::from_secs(1)));
+            self.turn(Some(self.now() + Duration::from_secs(1)));
         }
         self.done.pop_front()
     }
 
     /// As [`Self::wait`], no longer than until `deadline`.
     pub fn wait_until(&mut self, deadline: Instant) -> Option<Done> {
-        while self.done.is_empty() && self.pending() > 0 && Instant::now() < deadline {
+        while self.done.is_empty() && self.pending() > 0 && self.now() < deadline {
             self.turn(Some(deadline));
         }
         self.done.pop_front()
@@ -155,8 +156,22 @@ impl Lane {
 
     fn ask(&mut self, request: Request) -> OpId {
         self.next_op += 1;
-        self.asked.push_back((self.next_op, Instant::now(), request));
+        self.asked.push_back((self.next_op, self.now(), request));
         self.next_op
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.store.clock.now()
+    }
+
+    /// A transfer that begins now.
+    pub(crate) fn transfer(
+        &self,
+        entry: &Arc<Stored>,
+        (source, target): (Source, Option<Target>),
+        want: Option<Want>,
+    ) -> Transfer {
+        Transfer::new(self.store.load(entry), source, target, want, self.now())
     }
 
     /// One round: begin what there is room for, take what is done.
@@ -175,7 +190,8 @@ impl Lane {
         }
         self.pipes.recycle(done);
         if !self.pipes.is_busy() && !self.blocked.is_empty() && self.done.is_empty() {
-            std::thread::sleep(PAUSE);
+            let clock = &self.store.clock;
+            clock.wait_until(clock.now() + PAUSE);
         }
     }
 
@@ -214,7 +230,7 @@ impl Lane {
     fn begin_next(&mut self) -> bool {
         let Some((op, asked, request)) = self.asked.pop_front() else { return false };
         self.pipes.flush();
-        if let Some(refused) = refuse(op, asked, &request) {
+        if let Some(refused) = refuse((op, self.store.clock.since(asked)), &request) {
             self.done.push_back(refused);
             return true;
         }
@@ -243,7 +259,7 @@ impl Lane {
     }
 
     pub(crate) fn say(&self, key: u64, bytes: u64, fact: StoreFact, times: IoTimes) {
-        let at = nanos(self.store.opened.elapsed());
+        let at = nanos(self.store.clock.since(self.store.opened));
         self.voice.say(StoreEvent { at, key, bytes, fact, times });
     }
 
@@ -259,22 +275,22 @@ impl Lane {
     }
 
     /// Whether a job that waits for room has waited long enough.
-    pub(crate) fn is_out_of_patience(since: Instant) -> bool {
-        since.elapsed() >= PATIENCE
+    pub(crate) fn is_out_of_patience(&self, since: Instant) -> bool {
+        self.store.clock.since(since) >= PATIENCE
     }
 
     fn completed(&mut self, completion: Completion) {
         let Tag { job: index, part, way } = Tag::of(completion.token);
         let transfer = transfer_of(&mut self.jobs, index);
-        transfer.clock.came_back(completion.finished);
+        transfer.watch.came_back(completion.finished);
         let part = transfer.part(part);
         match (way, completion.result) {
             (Way::Write, result) => transfer.written(result),
             (Way::Read, Err(e)) => transfer.landed(Err(e)),
             (Way::Read, Ok(())) => {
-                let start = Instant::now();
-                let result = transfer.arrived(part, &completion.buffer.payload()[..part.len]);
-                transfer.clock.worked(start);
+                let start = self.store.clock.now();
+                let result = transfer.arrived(part, transfer.contents(part, &completion.buffer));
+                transfer.watch.worked(self.store.clock.since(start));
                 if result.is_ok() && transfer.goes_on() {
                     return self.pipes.write(index, transfer, part, completion.buffer);
                 }
@@ -294,7 +310,7 @@ impl Lane {
         if let Some(claim) = &job.claim {
             self.store.index.disclaim(claim);
         }
-        self.done.push_back(job.finish());
+        self.done.push_back(job.finish(self.store.clock.now()));
     }
 
     /// Measures a step.
@@ -323,16 +339,16 @@ impl Drop for Lane {
         self.asked.clear();
         while self.jobs.len() > self.vacant.len() && !std::thread::panicking() {
             self.done.clear();
-            self.turn(Some(Instant::now() + Duration::from_secs(1)));
+            self.turn(Some(self.now() + Duration::from_secs(1)));
         }
     }
 }
 
 /// What cannot be asked for.
-fn refuse(op: OpId, asked: Instant, request: &Request) -> Option<Done> {
+fn refuse((op, waited): (OpId, Duration), request: &Request) -> Option<Done> {
     let len = request.key().bytes().len();
     let why = format!("a key of {len} bytes is longer than {KEY_BYTES_MAX}");
-    let times = IoTimes { total: nanos(asked.elapsed()), ..IoTimes::default() };
+    let times = IoTimes { total: nanos(waited), ..IoTimes::default() };
     let outcome = Outcome::Failed(io::Error::new(io::ErrorKind::InvalidInput, why));
     (len > KEY_BYTES_MAX).then_some(Done { op, outcome, bytes: 0, data: None, times })
 }

@@ -12,6 +12,7 @@ pub mod buffer;
 mod bus;
 mod call;
 pub mod checksum;
+mod clock;
 mod dice;
 mod files;
 mod flow;
@@ -44,6 +45,7 @@ pub mod wrappers;
 
 pub use bus::Events;
 pub use call::{Call, Deed, Listener};
+pub use clock::Clock;
 pub use flow::Flow;
 pub use ground::dismantle;
 pub use job::{Done, Existing, OpId, Outcome, Put};

@@ -9,6 +9,7 @@ use wavetank_cache::TierId;
 
 use crate::backend::{Completion, Piece, Port};
 use crate::buffer::{Buffer, Region};
+use crate::clock::Clock;
 use crate::flow::{Current, Flow, Sent};
 use crate::layout::header_len;
 use crate::transfer::{Part, Source, Transfer};
@@ -28,6 +29,7 @@ pub(crate) struct Pipes {
     /// What goes through each of them.
     flows: Vec<Current>,
     region: Arc<Region>,
+    clock: Clock,
     depth: usize,
     in_flight: usize,
     ready: VecDeque<Made>,
@@ -78,11 +80,12 @@ impl Tag {
 }
 
 impl Pipes {
-    pub(crate) fn new(ports: Vec<Box<dyn Port>>, region: Arc<Region>, depth: usize) -> Self {
+    pub(crate) fn new(ports: Vec<Box<dyn Port>>, region: Arc<Region>, depth: usize, clock: Clock) -> Self {
         Self {
-            flows: ports.iter().map(|_| Current::start()).collect(),
+            flows: ports.iter().map(|_| Current::start(clock.now())).collect(),
             ports,
             region,
+            clock,
             depth,
             in_flight: 0,
             ready: VecDeque::new(),
@@ -102,7 +105,7 @@ impl Pipes {
 
     /// What went to each tier so far.
     pub(crate) fn flows(&mut self) -> Vec<Flow> {
-        let now = Instant::now();
+        let now = self.clock.now();
         self.flows.iter_mut().map(|flow| flow.seen(now)).collect()
     }
 
@@ -126,8 +129,8 @@ impl Pipes {
         let part = transfer.next_part().expect("the transfer has more");
         if let Source::Tier { tier, held, .. } = &transfer.source {
             let piece = piece(job, part, Way::Read);
-            let now = Instant::now();
-            transfer.clock.sent(now);
+            let now = self.clock.now();
+            transfer.watch.sent(now);
             let sent = Sent { way: Way::Read, offset: part.offset, len: part.len, header: 0 };
             self.flows[usize::from(*tier)].sent(sent, now);
             self.in_flight += 1;
@@ -136,12 +139,10 @@ impl Pipes {
             return Fed::Begun;
         }
         self.flush();
-        let start = Instant::now();
-        if let Source::Payload(payload) = &transfer.source {
-            payload.fill(part.offset, &mut buffer.payload_mut()[..part.len]);
-        }
-        transfer.arrived(part, &buffer.payload()[..part.len]).expect("only what is read can be wrong");
-        transfer.clock.worked(start);
+        let start = self.clock.now();
+        transfer.fill(part, &mut buffer);
+        transfer.arrived(part, transfer.contents(part, &buffer)).expect("only what is read can be wrong");
+        transfer.watch.worked(self.clock.since(start));
         if self.is_full() {
             self.ready.push_back(Made { job, part, buffer });
             return Fed::Begun;
@@ -153,8 +154,8 @@ impl Pipes {
     /// Sends a piece to the transfer's target.
     pub(crate) fn write(&mut self, job: usize, transfer: &mut Transfer, part: Part, buffer: Buffer) {
         let seal = transfer.next_seal();
-        let now = Instant::now();
-        transfer.clock.sent(now);
+        let now = self.clock.now();
+        transfer.watch.sent(now);
         let target = transfer.target.as_ref().expect("what is written has a target");
         let header = if seal.is_some() { header_len(&transfer.entry.key) } else { 0 };
         let sent = Sent { way: Way::Write, offset: part.offset, len: part.len, header };
@@ -198,7 +199,7 @@ impl Pipes {
                 let before = done.len();
                 let wait = match (deadline, busy) {
                     (Some(deadline), 1) => Some(deadline),
-                    (Some(deadline), _) if done.is_empty() => Some(deadline.min(Instant::now() + SLICE)),
+                    (Some(deadline), _) if done.is_empty() => Some(deadline.min(self.clock.now() + SLICE)),
                     _ => None,
                 };
                 match port.reap(wait, &mut done) {
@@ -208,7 +209,7 @@ impl Pipes {
                 }
                 done[before..].iter().for_each(|completion| flow.came_back(completion.finished));
             }
-            let over = deadline.is_none_or(|deadline| Instant::now() >= deadline);
+            let over = deadline.is_none_or(|deadline| self.clock.now() >= deadline);
             if !done.is_empty() || busy == 0 || over {
                 self.in_flight -= done.len();
                 return done;

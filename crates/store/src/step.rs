@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
 
 use wavetank_cache::{Destination, Promoted, TierId};
 use wavetank_model::{Fate, IoTimes, StoreFact};
@@ -33,7 +32,8 @@ impl Lane {
         loop {
             let job = self.jobs[index].as_mut().expect("it is under way");
             let Some(step) = job.steps.pop_front() else { return self.conclude(index) };
-            let out_of_patience = job.blocked.is_some_and(Self::is_out_of_patience);
+            let blocked = job.blocked;
+            let out_of_patience = blocked.is_some_and(|since| self.is_out_of_patience(since));
             match self.begin(index, step, out_of_patience) {
                 Begun::Over => self.job(index).blocked = None,
                 Begun::Moving(step, transfer) => {
@@ -45,7 +45,7 @@ impl Lane {
                 Begun::Blocked(step) => {
                     let job = self.jobs[index].as_mut().expect("it is under way");
                     job.steps.push_front(step);
-                    job.blocked.get_or_insert_with(Instant::now);
+                    job.blocked.get_or_insert_with(|| self.store.clock.now());
                     return self.block(index);
                 }
             }
@@ -64,13 +64,13 @@ impl Lane {
                 Begun::Over
             }
             Step::Store { entry, tier, payload } => {
-                let start = Instant::now();
+                let start = self.now();
                 match self.pipes.port(tier).create(&entry.as_new()) {
                     Ok(held) => {
                         let (source, target) =
                             (Source::Payload(payload.clone()), Some(Target { tier, held }));
-                        let mut transfer = Transfer::new(self.store.load(&entry), source, target, None);
-                        transfer.clock.worked(start);
+                        let mut transfer = self.transfer(&entry, (source, target), None);
+                        transfer.watch.worked(self.store.clock.since(start));
                         Begun::Moving(Step::Store { entry, tier, payload }, transfer)
                     }
                     Err(e) if waits(&e) && !out_of_patience => {
@@ -133,7 +133,7 @@ impl Lane {
         (from, held): (TierId, Arc<dyn Held>),
         tier: TierId,
     ) -> io::Result<Transfer> {
-        let start = Instant::now();
+        let start = self.now();
         let target = self.pipes.port(tier).create(&entry.as_new())?;
         let opened = match self.pipes.port(from).open(&held) {
             Ok(opened) => opened,
@@ -144,13 +144,13 @@ impl Lane {
         };
         let source = Source::Tier { tier: from, held: opened, origin: held };
         let target = Some(Target { tier, held: target });
-        let mut transfer = Transfer::new(self.store.load(entry), source, target, None);
-        transfer.clock.worked(start);
+        let mut transfer = self.transfer(entry, (source, target), None);
+        transfer.watch.worked(self.store.clock.since(start));
         Ok(transfer)
     }
 
     fn begin_serve(&mut self, index: usize, serve: Serve, out_of_patience: bool) -> Begun {
-        let start = Instant::now();
+        let start = self.now();
         let Serve { reading, want, up, again } = serve;
         let entry = Arc::clone(&reading.0);
         let (tier, origin, opened) = match self.open_fastest(&entry) {
@@ -178,9 +178,9 @@ impl Lane {
         match opened {
             Ok(held) => {
                 let source = Source::Tier { tier, held, origin };
-                let mut transfer = Transfer::new(self.store.load(&entry), source, target, Some(want));
+                let mut transfer = self.transfer(&entry, (source, target), Some(want));
                 transfer.collected = (want == Want::Bytes).then(|| self.room(entry.bytes as usize));
-                transfer.clock.worked(start);
+                transfer.watch.worked(self.store.clock.since(start));
                 Begun::Moving(Step::Serve(Serve { reading, want, up, again }), transfer)
             }
             Err(e) => {
@@ -226,7 +226,8 @@ impl Lane {
 
     fn end_store(&mut self, index: usize, entry: Arc<Stored>, tier: TierId, mut transfer: Transfer) {
         let result = self.commit(&mut transfer);
-        let times = self.job(index).spent(transfer.clock.times());
+        let now = self.now();
+        let times = self.job(index).spent(transfer.watch.times(now), now);
         match result {
             Ok(held) => {
                 entry.keep(tier, held);
@@ -240,7 +241,7 @@ impl Lane {
     /// Commits a transfer that went well to its target; otherwise removes what is there.
     fn commit(&mut self, transfer: &mut Transfer) -> io::Result<Arc<dyn Held>> {
         let Target { tier, held } = transfer.target.take().expect("it has a target");
-        let start = Instant::now();
+        let start = self.now();
         let result = match transfer.failed.take().or(transfer.target_failed.take()) {
             Some(e) => Err(e),
             None => self.pipes.port(tier).commit(Arc::clone(&held)),
@@ -248,7 +249,7 @@ impl Lane {
         if result.is_err() {
             let _ = self.pipes.port(tier).remove(held);
         }
-        transfer.clock.worked(start);
+        transfer.watch.worked(self.store.clock.since(start));
         result
     }
 
@@ -261,9 +262,10 @@ impl Lane {
     ) {
         let (from, to) = way;
         let result = self.commit(&mut transfer);
-        let times = transfer.clock.times();
+        let now = self.now();
+        let times = transfer.watch.times(now);
         drop(transfer);
-        self.job(index).spent(times);
+        self.job(index).spent(times, now);
         match result {
             Ok(held) => {
                 entry.keep(to, held);
@@ -309,11 +311,12 @@ impl Lane {
             return self.serve_failed(index, entry, (tier, &origin), e);
         }
         let promoted = up.map(|up| (up, self.commit(&mut transfer)));
-        let step_times = transfer.clock.times();
+        let now = self.now();
+        let step_times = transfer.watch.times(now);
         let data = transfer.collected.take();
         drop(transfer);
         let job = self.job(index);
-        let times = job.spent(step_times);
+        let times = job.spent(step_times, now);
         job.data = data;
         job.outcome = Outcome::Hit(tier);
         self.tell_end(index, Deed::Read, Fate::Done, entry);

@@ -8,16 +8,18 @@ use std::time::Instant;
 use wavetank_cache::{Eviction, Resident, Rules, TierId, TierRow};
 use wavetank_model::{Error, Result};
 
-use crate::backend::{Backend, Birth, Found, Held, Recovery};
+use crate::backend::{Backend, Birth, Contents, Found, Held, Recovery};
 use crate::buffer::Region;
 use crate::bus::{Bus, Events};
 use crate::call::{Ear, Listener, Voice};
+use crate::clock::Clock;
 use crate::index::{Index, Stored};
 use crate::job::Outcome;
 use crate::key::Key;
 use crate::lane::Lane;
 use crate::ledger::Ledger;
 use crate::pipes::Pipes;
+use crate::transfer::Load;
 
 /// One tier of a store to open.
 pub struct Tier {
@@ -35,9 +37,10 @@ pub struct Store {
     pub(crate) index: Index,
     pub(crate) ledger: Ledger,
     pub(crate) bus: Bus,
+    pub(crate) clock: Clock,
     pub(crate) opened: Instant,
-    /// No tier holds anything: entries are booked and no bytes are made.
-    books_only: bool,
+    /// What the tiers do with bytes: those that move them need them.
+    contents: Contents,
     recovery: Recovery,
     puts: AtomicU64,
     lanes: AtomicU32,
@@ -56,6 +59,11 @@ pub struct Usage {
 impl Store {
     /// Opens a store of `tiers`, fastest first, with the entries that are there from before.
     pub fn open(tiers: Vec<Tier>, rules: Rules) -> Result<Arc<Self>> {
+        Self::open_by(Clock::default(), tiers, rules)
+    }
+
+    /// The same with times by `clock`, which its backends follow.
+    pub fn open_by(clock: Clock, tiers: Vec<Tier>, rules: Rules) -> Result<Arc<Self>> {
         let capacities: Vec<_> = tiers.iter().map(|tier| tier.capacity_bytes).collect();
         let mut backends = Vec::new();
         let mut rows = Vec::new();
@@ -67,12 +75,13 @@ impl Store {
             return Err(Error::usage("a store needs at least one tier"));
         }
         let mut store = Self {
-            books_only: backends.iter().all(|backend| backend.books_only()),
+            contents: backends.iter().map(|backend| backend.contents()).min().unwrap_or(Contents::Moved),
             backends,
             index: Index::new(),
             ledger: Ledger::new(rows, rules),
             bus: Bus::default(),
-            opened: Instant::now(),
+            opened: clock.now(),
+            clock,
             recovery: Recovery::default(),
             puts: AtomicU64::new(1),
             lanes: AtomicU32::new(0),
@@ -88,12 +97,18 @@ impl Store {
         let region = Region::new(Pipes::buffers(depth))?;
         let ports = self.backends.iter().map(|backend| Arc::clone(backend).port(&region, depth));
         let ports = ports.collect::<io::Result<Vec<_>>>()?;
-        Ok(Lane::new(Arc::clone(self), Pipes::new(ports, region, depth)))
+        Ok(Lane::new(Arc::clone(self), Pipes::new(ports, region, depth, self.clock.clone())))
+    }
+
+    /// What its times are by.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// What moves for an entry: its bytes, or none where entries are only booked.
-    pub(crate) fn load(&self, entry: &Arc<Stored>) -> (Arc<Stored>, u64) {
-        (Arc::clone(entry), if self.books_only { 0 } else { entry.bytes })
+    pub(crate) fn load(&self, entry: &Arc<Stored>) -> Load {
+        let bytes = if self.contents == Contents::Booked { 0 } else { entry.bytes };
+        Load { entry: Arc::clone(entry), bytes, is_hollow: self.contents != Contents::Moved }
     }
 
     /// Writes are numbered, also over restarts: of two entries of one key the higher is the later.
@@ -116,7 +131,7 @@ impl Store {
     }
 
     pub(crate) fn voice(&self, lane: u32, place: usize) -> Voice<'_> {
-        Voice::new(&self.ear, lane, place)
+        Voice::new(&self.ear, &self.clock, lane, place)
     }
 
     /// Events of the lanes opened after this call; one who falls behind by `capacity` loses the next.

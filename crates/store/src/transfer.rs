@@ -8,7 +8,7 @@ use wavetank_cache::TierId;
 use wavetank_model::{IoTimes, Nanos};
 
 use crate::backend::{Held, Seal};
-use crate::buffer::PIECE;
+use crate::buffer::{Buffer, PIECE};
 use crate::checksum::Pieces;
 use crate::index::Stored;
 use crate::payload::Payload;
@@ -42,6 +42,15 @@ pub enum Want {
     Bytes,
 }
 
+/// What a transfer moves.
+pub(crate) struct Load {
+    pub(crate) entry: Arc<Stored>,
+    /// The entry's, unless it is only booked.
+    pub(crate) bytes: u64,
+    /// Whether pieces have nothing in them.
+    pub(crate) is_hollow: bool,
+}
+
 /// The state of a transfer.
 pub(crate) struct Transfer {
     pub(crate) entry: Arc<Stored>,
@@ -53,8 +62,9 @@ pub(crate) struct Transfer {
     pub(crate) failed: Option<io::Error>,
     /// Why the target did not take them, where a caller gets them all the same.
     pub(crate) target_failed: Option<io::Error>,
-    pub(crate) clock: Clock,
+    pub(crate) watch: Stopwatch,
     bytes: u64,
+    is_hollow: bool,
     pieces: u64,
     issued: u64,
     writes: u64,
@@ -73,14 +83,16 @@ pub(crate) struct Part {
 }
 
 impl Transfer {
-    /// A transfer of `bytes`, which are the entry's unless it is only booked; with a `want` for a caller,
-    /// whom a failing target does not concern.
+    /// A transfer of `load` that begins now; with a `want` for a caller, whom a failing target does not
+    /// concern.
     pub(crate) fn new(
-        (entry, bytes): (Arc<Stored>, u64),
+        load: Load,
         source: Source,
         target: Option<Target>,
         want: Option<Want>,
+        now: Instant,
     ) -> Self {
+        let Load { entry, bytes, is_hollow } = load;
         let sums = matches!(source, Source::Payload(_)) || !entry.is_trusted();
         Self {
             source,
@@ -89,8 +101,9 @@ impl Transfer {
             failed: None,
             target_failed: None,
             serves: want.is_some(),
-            clock: Clock::start(),
+            watch: Stopwatch::start(now),
             bytes,
+            is_hollow,
             pieces: bytes.div_ceil(PIECE as u64).max(1),
             issued: 0,
             writes: 0,
@@ -117,6 +130,18 @@ impl Transfer {
         Part { index, offset, len: (self.bytes - offset).min(PIECE as u64) as usize }
     }
 
+    /// What there is of a piece in its buffer.
+    pub(crate) fn contents<'b>(&self, part: Part, buffer: &'b Buffer) -> &'b [u8] {
+        &buffer.payload()[..if self.is_hollow { 0 } else { part.len }]
+    }
+
+    /// Makes the bytes of a piece that come from a payload.
+    pub(crate) fn fill(&self, part: Part, buffer: &mut Buffer) {
+        if let (Source::Payload(payload), false) = (&self.source, self.is_hollow) {
+            payload.fill(part.offset, &mut buffer.payload_mut()[..part.len]);
+        }
+    }
+
     pub(crate) fn has_more(&self) -> bool {
         self.failed.is_none() && self.issued < self.pieces
     }
@@ -128,7 +153,7 @@ impl Transfer {
             sums.add(part.index as usize, bytes);
         }
         if let Some(collected) = &mut self.collected {
-            collected[part.offset as usize..part.offset as usize + part.len].copy_from_slice(bytes);
+            collected[part.offset as usize..part.offset as usize + bytes.len()].copy_from_slice(bytes);
         }
         let from_tier = matches!(self.source, Source::Tier { .. });
         match &self.sums {
@@ -192,7 +217,7 @@ impl Transfer {
 }
 
 /// Where a step's time goes.
-pub(crate) struct Clock {
+pub(crate) struct Stopwatch {
     begun: Instant,
     host: Duration,
     device: Duration,
@@ -200,15 +225,14 @@ pub(crate) struct Clock {
     since: Instant,
 }
 
-impl Clock {
-    fn start() -> Self {
-        let now = Instant::now();
+impl Stopwatch {
+    fn start(now: Instant) -> Self {
         Self { begun: now, host: Duration::ZERO, device: Duration::ZERO, at_device: 0, since: now }
     }
 
-    /// Work of this process from `start` until now.
-    pub(crate) fn worked(&mut self, start: Instant) {
-        self.host += start.elapsed();
+    /// This process worked for so long.
+    pub(crate) fn worked(&mut self, span: Duration) {
+        self.host += span;
     }
 
     /// A piece goes to a device.
@@ -227,14 +251,14 @@ impl Clock {
         }
     }
 
-    /// The step's times.
-    pub(crate) fn times(&self) -> IoTimes {
+    /// The times of the step, which ends now.
+    pub(crate) fn times(&self, now: Instant) -> IoTimes {
         let nanos = |span: Duration| Nanos(span.as_nanos() as u64);
         IoTimes {
             queue: Nanos::ZERO,
             host: nanos(self.host),
             device: nanos(self.device),
-            total: nanos(self.begun.elapsed()),
+            total: nanos(now - self.begun),
         }
     }
 }

@@ -117,6 +117,7 @@ impl Row {
             load: Load::Closed { concurrency: self.concurrency, unit: ConcurrencyUnit::Requests },
             max_sim_time: None,
             seed: 0,
+            scaling: None,
         }
     }
 

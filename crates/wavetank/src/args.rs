@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
 use wavetank_sim::{ConcurrencyUnit, LinkScope};
 use wavetank_trace::Fill;
 
@@ -47,10 +48,14 @@ pub struct ReplayArgs {
     pub prefill_engine_args: Option<String>,
     pub decode_engine_args: Option<String>,
     pub router_config: Option<String>,
+    /// `--tier`, as texts or as tables.
+    pub tiers: Vec<Value>,
     /// `--timing`.
     pub timing: Option<String>,
     pub router_policy_config: Option<PathBuf>,
     pub model_name: Option<String>,
+    pub autoscale: Option<String>,
+    pub autoscale_config: Option<String>,
     pub planner_config: Option<String>,
     pub benchmark_granularity: Option<u32>,
     /// The `--aic-*` flags that were typed, by name.

@@ -3,13 +3,13 @@
 use wavetank_cache::eviction;
 use wavetank_model::{Described, Error, Result, accelerators, models};
 use wavetank_report::compare::formats as results;
-use wavetank_sim::{engines, queues, routers, timing};
+use wavetank_sim::{engines, media, queues, routers, scaling, timing};
 use wavetank_store::{backends, wrappers};
 use wavetank_telemetry::exporters;
 use wavetank_trace::{calls, requests};
 
 use crate::bench::{bench_abouts, bench_models, suite};
-use crate::{engine_args, router_args, sglang_args};
+use crate::{engine_args, router_args, scaling_args, sglang_args};
 
 /// A table of choices by its name.
 pub struct Kind {
@@ -62,8 +62,18 @@ fn profile_rows() -> Vec<Choice> {
     rows
 }
 
+fn autoscale_rows() -> Vec<Choice> {
+    scaling_args::parameters().map(|row| Choice { name: row.name, about: row.about }).collect()
+}
+
 /// Every kind, alphabetical.
 pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "autoscale",
+        about: "--autoscale: who changes the number of workers",
+        rows: || rows(scaling::ALL),
+    },
+    Kind { name: "autoscale-args", about: "keys of --autoscale-config", rows: autoscale_rows },
     Kind { name: "backends", about: "what holds a tier's bytes", rows: || rows(backends::ALL) },
     Kind { name: "calls", about: "storage-call trace formats", rows: || rows(calls::ALL) },
     Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(engine_args::KEYS) },
@@ -72,6 +82,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "exporters", about: "where spans of serve go", rows: || rows(exporters::ALL) },
     Kind { name: "formats", about: "--trace-format", rows: || rows(requests::ALL) },
     Kind { name: "gpus", about: "gpu in the engine arguments and of roofline", rows: gpu_rows },
+    Kind { name: "media", about: "how long a simulated tier takes", rows: || rows(media::ALL) },
     Kind { name: "models", about: "model in the engine arguments, and --model of bench", rows: model_rows },
     Kind {
         name: "profiles",

@@ -8,17 +8,17 @@ use wavetank_sim::{EngineConfig, PreemptionMode, TransferMode, WorkerRole, engin
 use crate::deployment::{Deployment, Dtype};
 use crate::json_arg::JsonArg;
 use crate::keys::{
-    self, Table, at_least_one, boolean, bound, fraction, inert, limit, may_set, not_negative, object, only,
-    port, sets, text, uint, unavailable,
+    self, Table, at_least_one, boolean, bound, expected, fraction, inert, limit, may_set, not_negative,
+    object, only, port, sets, text, uint, unavailable,
 };
-use crate::{aic, sglang_args, timing_arg};
+use crate::{aic, sglang_args, tiers, timing_arg};
 
 type Key = keys::Key<EngineConfig>;
 
 const TABLE: Table<EngineConfig> = Table { kind: "engine-args", keys: KEYS };
 
-/// Builds the engine from typed arguments; warnings go to `notes`.
-pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineConfig> {
+/// Builds the engine from typed arguments and the `tiers` of flags; warnings go to `notes`.
+pub(crate) fn engine(typed: &JsonArg, tiers: &[Value], notes: &mut Vec<String>) -> Result<EngineConfig> {
     let mut config = EngineConfig::default();
     TABLE.read(typed, &mut config, notes)?;
     let given = |key: &str| typed.object.get(key).is_some_and(|value| !value.is_null());
@@ -48,12 +48,18 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
         let bytes = Dtype::of(dtype).map_err(Error::usage)?.bytes();
         config.transfer.kv_bytes_per_token = bytes * model(name)?.kv_numbers_per_token();
     }
+    config.tiers = tiers::of(typed, tiers, &config, notes)?;
     settle_timing(&mut config, typed, notes)?;
     settle_capacity(&mut config, typed, notes)?;
     let transfer = ["kv_bytes_per_token", "kv_transfer_bandwidth", "kv_transfer_timing_mode", "model"];
     let stays = config.worker_type == WorkerRole::Aggregated;
-    let sized = is_estimated(typed);
-    for key in transfer.iter().filter(|key| stays && given(key) && !(sized && **key == "model")) {
+    let (sized, tiered) = (is_estimated(typed), !config.tiers.is_empty());
+    let used = |key: &str| match key {
+        "model" => sized || tiered,
+        "kv_bytes_per_token" => tiered,
+        _ => false,
+    };
+    for key in transfer.iter().filter(|key| stays && given(key) && !used(key)) {
         notes.push(format!("{}: \"{key}\" has no effect: {DISAGGREGATED}", typed.place));
     }
     let receives = config.worker_type == WorkerRole::Decode;
@@ -64,10 +70,18 @@ pub(crate) fn engine(typed: &JsonArg, notes: &mut Vec<String>) -> Result<EngineC
 }
 
 /// Measured models are of engines that schedule ahead: so do theirs, unless the user says otherwise.
-pub(crate) fn settle_scheduling(config: &mut EngineConfig, typed: &JsonArg) -> Result<()> {
+pub(crate) fn settle_scheduling(
+    config: &mut EngineConfig,
+    typed: &JsonArg,
+    notes: &mut Vec<String>,
+) -> Result<()> {
     if typed.object.get("async_scheduling").is_none_or(Value::is_null) {
-        let measured = config.timing.pricing()? == Pricing::Fused;
-        config.async_scheduling = measured && config.engine_type == "vllm";
+        let ahead = config.timing.pricing()? == Pricing::Fused && config.engine_type == "vllm";
+        config.async_scheduling = ahead && config.tiers.is_empty();
+        if ahead && !config.tiers.is_empty() {
+            let note = "with tiers no pass is scheduled ahead, as engines of measured timing models do";
+            notes.push(format!("{}: {note}", typed.place));
+        }
     }
     Ok(())
 }
@@ -173,7 +187,6 @@ const AUTO: &str = "auto";
 const LIVE: &str = "it concerns live workers, not replay";
 const DISAGGREGATED: &str = "it concerns disaggregated workers";
 const CAPACITY: &str = "it is for num_gpu_blocks \"auto\"";
-const TIERS: &str = "a host or storage tier below the GPU cache";
 
 /// Every key, alphabetical within its kind. `wavetank list engine-args` prints this table.
 pub(crate) const KEYS: &[Key] = &[
@@ -228,7 +241,7 @@ pub(crate) const KEYS: &[Key] = &[
     }),
     sets(
         "kv_bytes_per_token",
-        "bytes of KV that move to a decode worker, per token (that of model, in bf16, or 0)",
+        "bytes of KV that move to a decode worker or a tier, per token (that of model, in bf16, or 0)",
         |config, value| {
             config.transfer.kv_bytes_per_token = uint(value)?;
             Ok(())
@@ -298,6 +311,11 @@ pub(crate) const KEYS: &[Key] = &[
         config.speedup_ratio = not_negative(value)?;
         Ok(())
     }),
+    may_set(
+        tiers::KEY,
+        "tiers behind the GPU's memory, from the fastest: texts as of --tier, or tables",
+        |_, value| expected(value, value.as_array(), "a list of texts and tables").map(drop),
+    ),
     sets(
         "timing",
         "a row of `wavetank list timing`, or {\"name\": row, parameters} (polynomial)",
@@ -331,7 +349,9 @@ pub(crate) const KEYS: &[Key] = &[
     sets("sglang", "settings of SGLang: a row of `wavetank list sglang-args` each", |config, value| {
         sglang_args::set(&mut config.sglang, object(value)?)
     }),
-    inert("startup_time", |value| not_negative(value).map(drop), "no worker is added during the run"),
+    sets("startup_time", "seconds until a worker that --autoscale adds is ready (0)", |_, value| {
+        not_negative(value).map(drop)
+    }),
     inert("zmq_kv_events_port", port, LIVE),
     inert("zmq_replay_port", port, LIVE),
     may_set("aic_attention_dp_size", "ranks of attention", |_, value| at_least_one(value).map(drop)),
@@ -354,19 +374,36 @@ pub(crate) const KEYS: &[Key] = &[
     unavailable("aic_nextn_accept_rates", "speculative decoding"),
     may_set("aic_system", "GPU, a row of `wavetank list gpus`", |_, value| text(value).map(drop)),
     may_set("aic_tp_size", "GPUs of a worker (1)", |_, value| at_least_one(value).map(drop)),
-    unavailable("bandwidth_g1_to_g2_gbps", TIERS),
-    unavailable("bandwidth_g2_to_g1_gbps", TIERS),
-    unavailable("bandwidth_g2_to_g3_gbps", TIERS),
-    unavailable("bandwidth_g2_to_g4_gbps", TIERS),
-    unavailable("bandwidth_g3_to_g2_gbps", TIERS),
-    unavailable("bandwidth_g4_to_g2_gbps", TIERS),
-    unavailable("enable_g4_storage", TIERS),
-    unavailable("num_g2_blocks", TIERS),
-    unavailable("num_g3_blocks", TIERS),
-    unavailable("offload_batch_size", TIERS),
+    speed("bandwidth_g1_to_g2_gbps", "gigabytes per second to the tier g2 (32); 0: no limit"),
+    speed("bandwidth_g2_to_g1_gbps", "gigabytes per second from the tier g2 (32); 0: no limit"),
+    speed("bandwidth_g2_to_g3_gbps", "gigabytes per second to the tier g3 (10); 0: no limit"),
+    speed("bandwidth_g2_to_g4_gbps", "gigabytes per second to the tier g4 (4); 0: no limit"),
+    speed("bandwidth_g3_to_g2_gbps", "gigabytes per second from the tier g3 (10); 0: no limit"),
+    speed("bandwidth_g4_to_g2_gbps", "gigabytes per second from the tier g4 (4); 0: no limit"),
+    may_set("enable_g4_storage", "a tier g4 behind all, shared and without end (false)", |_, value| {
+        boolean(value).map(drop)
+    }),
+    may_set("num_g2_blocks", "blocks of a tier g2 in each worker's host memory (none)", |_, value| {
+        at_least_one(value).map(drop)
+    }),
+    may_set("num_g3_blocks", "blocks of a tier g3 on each worker's disk, behind g2 (none)", |_, value| {
+        at_least_one(value).map(drop)
+    }),
+    may_set(
+        "offload_batch_size",
+        "blocks of g2 that move at once: up to 8, or more as one (32)",
+        |_, value| at_least_one(value).map(drop),
+    ),
     unavailable("response_replay_trace_path", "scripted output"),
     unavailable("trtllm", "the TensorRT-LLM engine"),
 ];
+
+/// A bandwidth of a tier; what is not above 0 is no limit.
+const fn speed(name: &'static str, about: &'static str) -> Key {
+    may_set(name, about, |_, value| {
+        expected(value, value.as_f64().filter(|gbps| gbps.is_finite()), "a number").map(drop)
+    })
+}
 
 fn engine_type(name: &str) -> Result<String, String> {
     if name == "trtllm" {
@@ -401,7 +438,7 @@ mod tests {
     fn parse(json: &str) -> (Result<EngineConfig>, Vec<String>) {
         let mut notes = Vec::new();
         let typed = json_arg::read("--extra-engine-args", Some(json)).unwrap();
-        (engine(&typed, &mut notes), notes)
+        (engine(&typed, &[], &mut notes), notes)
     }
 
     fn message(json: &str) -> String {
@@ -447,9 +484,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_refused() {
-        for json in [r#"{"engine_type":"trtllm"}"#, r#"{"num_g2_blocks":5}"#] {
-            assert!(message(json).contains("not available in this release"), "{}", message(json));
-        }
+        let trtllm = message(r#"{"engine_type":"trtllm"}"#);
+        assert!(trtllm.contains("not available in this release"), "{trtllm}");
         assert!(message(r#"{"engine_type":"tgi"}"#).contains("known: sglang, vllm"));
         assert!(message(r#"{"dp_size":2}"#).contains("must be 1"));
         assert!(message(r#"{"worker_type":"router"}"#).contains("known: aggregated, decode, prefill"));

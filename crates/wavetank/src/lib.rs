@@ -23,11 +23,14 @@ pub mod profile;
 mod replay;
 mod replay_trace;
 mod router_args;
+mod scaling_args;
 mod seeds;
 mod sglang_args;
 mod tapes;
 #[cfg(test)]
 mod test_program;
+mod tier_io;
+mod tiers;
 mod timing_arg;
 pub mod timing_note;
 mod trace;
@@ -44,11 +47,14 @@ pub use bench::{
 pub use mock::{MockArgs, MockPlanned, mock_plan};
 pub use pages::{Pictures, PlotFormat, check_kind, read_runs};
 pub use parallel::{in_parallel, processors};
-pub use plan::{Plan, ReplayMode, WorkloadPlan};
+pub use plan::{DevicePlan, Plan, ReplayMode, WorkloadPlan};
+pub use profile::tier::{LatencyHistogram, PlayedIo};
 pub use replay::{Keep, Observer, Replayed, Unwatched, Watch, replay, replay_tape};
 pub use replay_trace::ReplayTraceFiles;
 pub use seeds::replay_seeds;
 pub use tapes::{TapeKey, Tapes};
+pub use tier_io::{IoOperation, TierIo};
+pub use tiers::relocated as relocated_tiers;
 pub use trace::{
     BackgroundWork, BlockStats, CacheCurves, CallAgainst, CallOperation, CallOutputs, CallPace, CallReplay,
     CallReplayArgs, CallReplayPlan, CallVariant, ConfigCheck, ConfigDifference, CurveArgs, CurveUnit,

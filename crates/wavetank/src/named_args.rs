@@ -13,6 +13,7 @@ use wavetank_trace::Fill;
 use crate::args::ReplayArgs;
 use crate::json_arg;
 use crate::keys::{self, Key, boolean, expected, may_set, text, uint};
+use crate::tiers;
 
 impl ReplayArgs {
     /// The names of all flags.
@@ -24,19 +25,25 @@ impl ReplayArgs {
     pub fn canonical(name: &str) -> String {
         let (flag, key) = name.split_once('.').map_or((name, None), |(flag, key)| (flag, Some(key)));
         let flag = flag.replace('-', "_");
-        let flag = if matches!(&*flag, "trace_file" | "trace_files") { "trace".to_owned() } else { flag };
+        let flag = match &*flag {
+            "trace_file" | "trace_files" => "trace".to_owned(),
+            "tiers" => "tier".to_owned(),
+            _ => flag,
+        };
         key.map_or(flag.clone(), |key| format!("{flag}.{key}"))
     }
 
-    /// The files that hold the JSON of flags.
+    /// The files that hold the JSON of flags, and the media of tiers.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let typed = [
             &self.extra_engine_args,
             &self.prefill_engine_args,
             &self.decode_engine_args,
             &self.router_config,
+            &self.autoscale_config,
         ];
-        typed.into_iter().flatten().filter_map(|typed| typed.strip_prefix('@')).map(Path::new)
+        let named = typed.into_iter().flatten().filter_map(|typed| typed.strip_prefix('@')).map(Path::new);
+        named.chain(tiers::files(&self.tiers))
     }
 
     /// Enters `value` under a name, or under a path inside a flag that takes JSON.
@@ -49,6 +56,10 @@ impl ReplayArgs {
         }
         if !FLAGS.iter().any(|row| row.name == flag) {
             return Err(unknown(flag));
+        }
+        if let ("tier", Some(path)) = (flag, path) {
+            return tiers::set_inside(&mut self.tiers, path, value)
+                .map_err(|error| error.within(format!("\"{name}\"")));
         }
         if path.is_some() {
             let takers: Vec<&str> = JSON.iter().map(|row| row.name).collect();
@@ -69,6 +80,9 @@ fn unknown(name: &str) -> Error {
         return error
             .hint("--plan runs a plan as it is: name the flags it was made from, they can be varied");
     }
+    if matches!(name, "advise" | "price") {
+        return error.hint("advice is about one replay: `wavetank replay --advise`; a sweep takes [cost]");
+    }
     match nearest(name, ReplayArgs::names()) {
         Some(known) => error.hint(format!("did you mean {known}?")),
         None => error.hint("fields are the flags of `wavetank replay --help`, with underscores: num_workers"),
@@ -88,6 +102,7 @@ const JSON: &[JsonFlag] = &[
     JsonFlag { name: "prefill_engine_args", typed: |args| &mut args.prefill_engine_args },
     JsonFlag { name: "decode_engine_args", typed: |args| &mut args.decode_engine_args },
     JsonFlag { name: "router_config", typed: |args| &mut args.router_config },
+    JsonFlag { name: "autoscale_config", typed: |args| &mut args.autoscale_config },
 ];
 
 impl JsonFlag {
@@ -195,9 +210,11 @@ const FLAGS: &[Key<ReplayArgs>] = &[
     flag!(trace_shared_prefix_ratio, number),
     flag!(trace_num_prefix_groups, uint),
     may_set("clamp_input", "", |args, value| boolean(value).map(|clamp| args.clamp_input = clamp)),
+    may_set("tier", "", |args, value| tiers::typed_list(value).map(|tiers| args.tiers = tiers)),
     flag!(timing, owned),
     flag!(router_policy_config, |value| owned(value).map(Into::into)),
     flag!(model_name, owned),
+    flag!(autoscale, owned),
     flag!(planner_config, owned),
     flag!(benchmark_granularity, uint),
     flag!(max_sim_time_seconds, number),
@@ -259,6 +276,9 @@ mod tests {
             ("extra_engine_args", json!({ "block_size": 16 })),
             ("extra-engine-args.num_gpu_blocks", json!(512)),
             ("extra_engine_args.sglang.schedule_policy", json!("fcfs")),
+            ("tiers", json!(["cpu=1GiB:32GB/s", { "name": "disk" }])),
+            ("tier.cpu.medium.gbps", json!(16)),
+            ("tier.disk.capacity", json!("2TiB")),
         ])
         .unwrap();
         assert_eq!((args.num_workers, &*args.trace_files[0]), (Some(4), "a.jsonl"));
@@ -266,6 +286,8 @@ mod tests {
             (args.kv_link_scope, args.aic),
             (Some(LinkScope::Pool), vec![("--aic-tp-size", "2".into())])
         );
+        assert_eq!(args.tiers[0]["medium"], json!({ "name": "queued", "gbps": 16 }));
+        assert_eq!(args.tiers[1], json!({ "name": "disk", "capacity": "2TiB" }));
         let json: Value = serde_json::from_str(&args.extra_engine_args.unwrap()).unwrap();
         let expected =
             json!({ "block_size": 16, "num_gpu_blocks": 512, "sglang": { "schedule_policy": "fcfs" } });
@@ -298,6 +320,9 @@ mod tests {
                 "unknown field \"colour_of_the_sea\"\nhint: fields are the flags",
             ),
             ("plan", json!("report.json"), "unknown field \"plan\"\nhint: --plan runs a plan as it is"),
+            ("tier", json!(3), "\"tier\": must be texts or tables, one for each tier, not 3"),
+            ("tier.ram.capacity", json!("1GiB"), "\"tier.ram.capacity\": there is no tier \"ram\""),
+            ("tier.ram", json!("1GiB"), "\"tier.ram\": \"ram\" names no key of a tier"),
             ("concurrency_unit", json!("x"), "\"concurrency_unit\": must be requests or sessions, not \"x\""),
         ] {
             let message = set(&[(name, value)]).expect_err(name).to_string();

@@ -1,6 +1,8 @@
 //! From what the user typed to a plan: every rule about flags and values is here and nowhere else.
 
 pub(crate) mod check;
+mod check_tiers;
+mod device;
 mod trace;
 
 use std::path::Path;
@@ -22,7 +24,10 @@ use crate::args::ReplayArgs;
 use crate::json_arg;
 use crate::pools::{self, Pools};
 use crate::router_args;
+use crate::scaling_args;
 use crate::verdict::not_negative;
+
+pub use device::DevicePlan;
 
 /// Everything a replay depends on. It is part of every report and can be run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,13 +145,15 @@ impl Plan {
             self.simulation.router_mode.as_str(),
             "round_robin" | "least_loaded" | "session_sticky"
         );
+        let tiers = &self.simulation.engine.tiers;
+        let drawn = tiers.iter().any(|tier| tier.medium.is_random());
         let generated = match &self.workload {
             WorkloadPlan::Synthetic(load) => {
                 load.num_prefix_groups > 1 || !matches!(load.arrivals, Process::Constant { .. })
             }
             WorkloadPlan::Trace { .. } => false,
         };
-        routed || generated
+        routed || generated || drawn
     }
 
     /// The same with another seed; random arrivals of a synthetic load change by as much.
@@ -189,6 +196,7 @@ impl Plan {
 /// The workers, their router and the load that it carries, as the flags say.
 pub(crate) fn simulation(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<wavetank_sim::Plan> {
     let pools = pools::of(args, warnings)?;
+    let scaling = scaling_args::of(args, &pools)?;
     let router_mode = args.router_mode.clone().unwrap_or_else(|| "round_robin".to_owned());
     let router_config = router_config(args, &router_mode, &pools, warnings)?;
     let load = load(args, warnings)?;
@@ -202,6 +210,7 @@ pub(crate) fn simulation(args: &ReplayArgs, warnings: &mut Vec<String>) -> Resul
         load,
         max_sim_time: seconds.map(Nanos::from_seconds),
         seed: args.seed.unwrap_or(SEED),
+        scaling,
     })
 }
 
@@ -218,10 +227,12 @@ fn refuse_foreign(args: &ReplayArgs) -> Result<()> {
         ("--planner-config", args.planner_config.is_some()),
         ("--benchmark-granularity", args.benchmark_granularity.is_some()),
     ];
-    if let Some((flag, _)) = planner.iter().find(|(_, typed)| *typed) {
-        return refuse(flag, "the reference's planner is a separate product");
+    match planner.iter().find(|(_, typed)| *typed) {
+        Some((flag, _)) => refuse(flag, "the reference's planner is a separate product").map_err(|error| {
+            error.hint("--autoscale load, sla or schedule changes the number of workers during a replay")
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn replay_mode(args: &ReplayArgs) -> Result<ReplayMode> {
@@ -246,6 +257,11 @@ fn router_config(
     let silicon = aic::router_model(args, router_mode, &typed, &mut notes)?;
     let mut config = router_args::config(&typed, &mut notes)?;
     config.router_prefill_load_model = silicon.or(config.router_prefill_load_model);
+    for key in router_args::TIERS.iter().filter(|key| typed.object.contains_key(**key)) {
+        if pools.engine.tiers.is_empty() {
+            notes.push(format!("{}: \"{key}\" has no effect: workers have no tiers", typed.place));
+        }
+    }
     let policy = pools.queue_policy.as_deref();
     if router_mode != "kv_router" {
         if args.router_config.is_some() {

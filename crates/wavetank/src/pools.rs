@@ -6,7 +6,7 @@ use wavetank_sim::{DecodePool, EngineConfig, Link, LinkScope, SharedLink, Worker
 
 use crate::args::ReplayArgs;
 use crate::verdict::{above_zero, not_negative};
-use crate::{engine_args, json_arg, timing_arg};
+use crate::{engine_args, json_arg, scaling_args, timing_arg};
 
 /// The workers of a plan.
 pub(crate) struct Pools {
@@ -17,11 +17,13 @@ pub(crate) struct Pools {
     pub(crate) queue_policy: Option<String>,
 }
 
+const DECODE: &str = "--decode-engine-args";
+
 /// Reads the engine arguments of one pool or two.
 pub(crate) fn of(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools> {
     let staged = [
         ("--prefill-engine-args", args.prefill_engine_args.as_deref()),
-        ("--decode-engine-args", args.decode_engine_args.as_deref()),
+        (DECODE, args.decode_engine_args.as_deref()),
     ];
     match staged {
         [(_, None), (_, None)] => aggregated(args, warnings),
@@ -74,7 +76,7 @@ fn disaggregated(args: &ReplayArgs, warnings: &mut Vec<String>) -> Result<Pools>
     not_negative("--kv-link-latency-us", args.kv_link_latency_us.unwrap_or(0.0))?;
     let (engine, queue_policy) =
         pool(args, "--prefill-engine-args", args.prefill_engine_args.as_deref(), warnings)?;
-    let (decode, _) = pool(args, "--decode-engine-args", args.decode_engine_args.as_deref(), warnings)?;
+    let (decode, _) = pool(args, DECODE, args.decode_engine_args.as_deref(), warnings)?;
     let decode =
         DecodePool { engine: decode, num_workers: args.num_decode_workers.unwrap_or(1), link: link(args) };
     let num_workers = args.num_prefill_workers.unwrap_or(1);
@@ -97,7 +99,10 @@ fn pool(
     warnings: &mut Vec<String>,
 ) -> Result<(EngineConfig, Option<String>)> {
     let typed = json_arg::read(flag, typed)?;
-    let mut engine = engine_args::engine(&typed, warnings)?;
+    // Tiers keep what prompts are computed to.
+    let tiers = if flag == DECODE { &[][..] } else { &args.tiers };
+    let mut engine = engine_args::engine(&typed, tiers, warnings)?;
+    scaling_args::startup(args, &mut engine, &typed, warnings);
     if let Some(timing) = &args.timing {
         let given = |key: &&&str| typed.object.get(**key).is_some_and(|value| !value.is_null());
         if let Some(key) = engine_args::TIMING.iter().find(given) {
@@ -105,7 +110,7 @@ fn pool(
         }
         engine.timing = timing_arg::of_flag("--timing", timing)?;
     }
-    engine_args::settle_scheduling(&mut engine, &typed)?;
+    engine_args::settle_scheduling(&mut engine, &typed, warnings)?;
     engine_args::note_capacity(&engine, &typed.place, warnings);
     let policy = typed.object.get("router_queue_policy").and_then(Value::as_str).map(str::to_owned);
     Ok((engine, policy))

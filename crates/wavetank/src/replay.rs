@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use wavetank_live::{Punctuality, Ran};
-use wavetank_model::{Result, ServeEvent, Sink, Workload};
-use wavetank_report::{Pool, Records, Serving, Summary, WorkerShare, Workers};
+use wavetank_model::{Result, ServeEvent, Sink, WorkerRole, Workload};
+use wavetank_report::{Pool, Records, Serving, Summary, Tiers, WorkerShare, Workers};
 use wavetank_sim::{EngineConfig, Load, Outcome};
 use wavetank_trace::requests::{ReadOptions, Source as Files};
 use wavetank_trace::{Loaded, Options, Starts, Tape, TapeReader};
 
-use crate::{Plan, ReplayMode, WorkloadPlan, live_note, timing_note};
+use crate::{Plan, ReplayMode, WorkloadPlan, live_note, tiers, timing_note};
 
 /// The version of the report's layout.
 const SCHEMA_VERSION: u32 = 1;
@@ -102,6 +102,7 @@ fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Ins
     let serving = Serving::judging(plan.sla);
     let mut tee = Tee {
         serving: if pictures { serving.picturing(&fleet(plan)) } else { serving },
+        tiers: tiers::collector(&plan.simulation)?,
         records: records.then(Records::default),
         watch: observer.watch,
     };
@@ -114,13 +115,20 @@ fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Ins
             (outcome, Some(punctuality))
         }
     };
-    let Tee { serving, records, .. } = tee;
+    let Tee { serving, tiers, records, .. } = tee;
     let mut summary = serving.summary();
+    summary.tiers = tiers.map(|tiers| tiers.summary(outcome.end));
     let attribution = &mut summary.attribution;
     attribution.span = outcome.end;
     attribution.workers.resize_with(outcome.work.len(), WorkerShare::default);
     for (share, work) in attribution.workers.iter_mut().zip(&outcome.work) {
         share.busy = work.busy;
+    }
+    if let Some(scaling) = &mut summary.scaling {
+        scaling.ticks = outcome.ticks.unwrap_or(0);
+        for (share, worker) in attribution.workers.iter_mut().zip(&scaling.workers) {
+            share.present = Some(worker.until(outcome.end));
+        }
     }
     let wall_seconds = started.elapsed().as_secs_f64();
     let Source { clamped, notes, .. } = source;
@@ -209,6 +217,13 @@ fn report(plan: &Plan, summary: &Summary, run: &Run, warnings: &[String]) -> Val
     set("counts", Value::Object(counts(summary, run)));
     set("warnings", json!(warnings));
     set("attribution", summary.attribution.json());
+    if let Some(scaling) = &summary.scaling {
+        let gpus_of = |role: WorkerRole| if role == WorkerRole::Decode { gpus(1) } else { gpus(0) };
+        set("scaling", scaling.json(summary.duration, gpus_of));
+    }
+    if let Some(tiers) = &summary.tiers {
+        set("tiers", tiers.json());
+    }
     if let Some(provenance) = &run.outcome.provenance {
         set("timing", timing_note::json(provenance));
     }
@@ -271,6 +286,7 @@ fn wall(summary: &Summary, seconds: f64) -> Value {
 /// Hands every event to all who want it.
 struct Tee<'a> {
     serving: Serving,
+    tiers: Option<Tiers>,
     records: Option<Records>,
     watch: &'a mut dyn Watch,
 }
@@ -278,6 +294,9 @@ struct Tee<'a> {
 impl Sink<ServeEvent<'_>> for Tee<'_> {
     fn record(&mut self, event: &ServeEvent<'_>) {
         self.serving.record(event);
+        if let Some(tiers) = &mut self.tiers {
+            tiers.record(event);
+        }
         if let Some(records) = &mut self.records {
             records.record(event);
         }

@@ -14,6 +14,8 @@ pub struct ReplayTraceFiles {
     slices: Option<PathBuf>,
     seed: u64,
     prefill_workers: u32,
+    /// Names of the tiers, from the fastest.
+    tiers: Vec<String>,
     /// Once they are there.
     trace: Option<Result<ReplayTrace<Output<'static>>>>,
 }
@@ -26,6 +28,7 @@ impl ReplayTraceFiles {
             spans: spans.map(Path::to_owned),
             slices: slices.map(Path::to_owned),
             seed: plan.simulation.seed,
+            tiers: plan.simulation.engine.tiers.iter().map(|tier| tier.name.clone()).collect(),
             prefill_workers: plan.simulation.decode.as_ref().map_or(0, |_| plan.simulation.num_workers),
             trace: None,
         }
@@ -35,7 +38,10 @@ impl ReplayTraceFiles {
     pub fn create(&mut self) {
         let [spans, slices] = [&self.spans, &self.slices].map(|path| path.as_deref().map(Output::create));
         self.trace = Some(match (spans.transpose(), slices.transpose()) {
-            (Ok(spans), Ok(slices)) => Ok(ReplayTrace::new(spans, slices, self.seed, self.prefill_workers)),
+            (Ok(spans), Ok(slices)) => {
+                let trace = ReplayTrace::new(spans, slices, self.seed, self.prefill_workers);
+                Ok(trace.naming(&self.tiers))
+            }
             (Err(error), _) | (_, Err(error)) => Err(error),
         });
     }

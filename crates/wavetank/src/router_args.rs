@@ -1,5 +1,6 @@
 //! The JSON of `--router-config` (spec/replay.md 6.1): every key is a row of [`KEYS`].
 
+use serde_json::Value;
 use wavetank_model::Result;
 use wavetank_sim::queues;
 use wavetank_sim::routers::KvConfig;
@@ -22,9 +23,15 @@ pub(crate) fn config(typed: &JsonArg, notes: &mut Vec<String>) -> Result<KvConfi
 }
 
 const LIVE: &str = "it concerns live routers, not replay";
-const TIERS: &str = "workers report no tier below the GPU cache";
+/// Keys that need tiers behind the GPU's memory.
+pub(crate) const TIERS: [&str; 2] = ["disk_cache_hit_weight", "host_cache_hit_weight"];
 const SHARED: &str = "there is no cache shared by workers";
 const CONDITIONAL: &str = "it concerns live disaggregated serving";
+
+fn share(value: &Value) -> Result<f64, String> {
+    fraction(value)?;
+    not_negative(value)
+}
 
 const ANY_BOOLEAN: Check = |value| boolean(value).map(drop);
 const ANY_AMOUNT: Check = |value| not_negative(value).map(drop);
@@ -40,6 +47,14 @@ pub(crate) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
+    sets(TIERS[0], "the same per block of tiers behind the first, 0 to 1 (0.25)", |config, value| {
+        config.disk_cache_hit_weight = share(value)?;
+        Ok(())
+    }),
+    sets(TIERS[1], "the same per block of the first tier, 0 to 1 (0.75)", |config, value| {
+        config.host_cache_hit_weight = share(value)?;
+        Ok(())
+    }),
     sets("overlap_score_credit", "blocks of prompt work forgiven per cached block (1.0)", |config, value| {
         config.overlap_score_credit = not_negative(value)?;
         Ok(())
@@ -109,9 +124,7 @@ pub(crate) const KEYS: &[Key] = &[
     inert("conditional_disagg_enabled", ANY_BOOLEAN, CONDITIONAL),
     inert("conditional_disagg_policy", ANY_TEXT, CONDITIONAL),
     inert("conditional_disagg_ratio", ANY_AMOUNT, CONDITIONAL),
-    inert("disk_cache_hit_weight", fraction, TIERS),
     inert("durable_kv_events", ANY_BOOLEAN, LIVE),
-    inert("host_cache_hit_weight", fraction, TIERS),
     inert("router_event_threads", |value| at_least_one(value).map(drop), LIVE),
     inert("router_max_tree_size", |value| uint(value).map(drop), LIVE),
     inert("router_policy_config", ANY_TEXT, "queue policies are keys of --router-config"),
@@ -146,10 +159,11 @@ mod tests {
     fn keys_reach_the_router() {
         let json = r#"{"router_temperature":0.5,"router_queue_policy":"wspt","router_queue_threshold":null,
             "router_prefill_load_model":{"name":"fixed","prefill_ms":1,"decode_ms":1},
-            "overlap_score_credit":0.25}"#;
+            "overlap_score_credit":0.25,"host_cache_hit_weight":0.5,"disk_cache_hit_weight":0}"#;
         let config = parse(json).0.unwrap();
         assert_eq!((config.router_temperature, config.router_queue_threshold), (0.5, None));
         assert_eq!((config.router_queue_policy.as_str(), config.overlap_score_credit), ("wspt", 0.25));
+        assert_eq!((config.host_cache_hit_weight, config.disk_cache_hit_weight), (0.5, 0.0));
         assert_eq!(config.router_prefill_load_model.unwrap().name, "fixed");
     }
 

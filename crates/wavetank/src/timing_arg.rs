@@ -41,7 +41,7 @@ pub(crate) fn of_flag(flag: &str, typed: &str) -> Result<TimingConfig> {
 }
 
 /// A number or a truth value where it reads as one, else text.
-fn literal(text: &str) -> Value {
+pub(crate) fn literal(text: &str) -> Value {
     match serde_json::from_str::<Value>(text) {
         Ok(value) if value.is_number() || value.is_boolean() => value,
         _ => Value::from(text),

@@ -46,6 +46,8 @@ def run_trace_replay(
     capture_per_request: bool = False,
     capture_planner_details: bool = True,
     seeds: int | None = None,
+    advise: bool | str = False,
+    price: Mapping[str, float | str] | str | None = None,
     progress: Progress | None = None,
     **flags: Any,
 ) -> ReplayReport:
@@ -53,10 +55,13 @@ def run_trace_replay(
 
     `trace_files` is a path, `"format:path"`, or several that are one trace. Engine and router arguments are
     dicts, JSON texts or `"@file.json"`. `flags` are further flags of `wavetank replay` by name: `timing`,
-    `fill`, `seed`, `clamp_input`, `kv_link_gbps`, ...
+    `fill`, `seed`, `clamp_input`, `kv_link_gbps`, `autoscale` and `autoscale_config`, ... `tiers` is a list of
+    texts as of `--tier`, or dicts with their parts: `tiers=["cpu=64GiB:32GB/s"]`.
 
     `capture_per_request` keeps a table of requests (`report.per_request`), `seeds` runs that many seeds,
-    `progress(done, total)` is called now and then.
+    `progress(done, total)` is called now and then. `advise` replays also with more and with less of each thing
+    and adds what that is worth (`report["advice"]`), by `p99_ttft_ms` or the metric it names; `price` has
+    prices for it, such as `{"gpu_hour": 2.5}`.
     """
     given = _changed(_TRACE_DEFAULTS, locals())
     files = _check.traces("trace_files", trace_files)
@@ -98,6 +103,8 @@ def run_synthetic_trace_replay(
     capture_per_request: bool = False,
     capture_planner_details: bool = True,
     seeds: int | None = None,
+    advise: bool | str = False,
+    price: Mapping[str, float | str] | str | None = None,
     progress: Progress | None = None,
     **flags: Any,
 ) -> ReplayReport:
@@ -113,6 +120,7 @@ def run_synthetic_trace_replay(
 # What is not a flag of the command: handled here, or without effect by itself.
 _OWN = {"trace_files", "input_tokens", "output_tokens", "request_count", "aic_perf_config", "report_jsonl_path"}
 _OWN |= {"max_sim_time_ms", "capture_per_request", "capture_planner_details", "seeds", "progress"}
+_OWN |= {"advise", "price"}
 
 
 def _defaults(function: Callable[..., ReplayReport]) -> dict[str, Any]:
@@ -143,7 +151,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 # Other names of a flag.
-_ALIASES = {"trace_file": "trace", "trace_files": "trace"}
+_ALIASES = {"trace_file": "trace", "trace_files": "trace", "tiers": "tier"}
 
 
 def _add(flags: dict[str, Any], name: str, value: Any) -> None:
@@ -174,7 +182,28 @@ def _replay(named: dict[str, Any], flags: Mapping[str, Any], given: Mapping[str,
         "seeds": None if seeds is None else _check.whole("seeds", seeds, 1, 10_000),
         "capture": _check.truth("capture_per_request", given["capture_per_request"]),
         "jsonl": None if jsonl is None else _check.path("report_jsonl_path", jsonl),
+        "advise": _goal(given["advise"]),
+        "price": _prices(given["price"]),
     }
     report, requests = _wavetank.replay(named, wanted, _check.function("progress", given["progress"]))
     notify(report["warnings"])
     return ReplayReport(report, requests)
+
+
+def _goal(advise: Any) -> str | None:
+    """The metric that advice goes by, where it is wanted."""
+    if isinstance(advise, str):
+        return _check.text("advise", advise)
+    return "p99_ttft_ms" if _check.truth("advise", advise) else None
+
+
+def _prices(price: Any) -> str | None:
+    """Prices as the command takes them."""
+    if price is None or isinstance(price, str):
+        return None if price is None else _check.text("price", price)
+    prices = _check.mapping("price", price)
+    return ",".join(f"{name}={_price(name, value)}" for name, value in prices.items())
+
+
+def _price(name: str, value: Any) -> str:
+    return value if isinstance(value, str) else repr(_check.number(f"price[{name!r}]", value))

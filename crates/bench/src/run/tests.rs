@@ -47,7 +47,8 @@ fn ran(plan: &Plan, recording: Option<&Recording>) -> Ran {
     };
     let observer = Observer { sink: &mut heard, watch: &mut Unwatched, stop: &stop, calls: None };
     let writes = plan.time == Time::Virtual;
-    let outcome = run(plan, recording, observer, writes.then_some(&mut write)).unwrap();
+    let outcome =
+        run(plan, Given { recording, devices: None }, observer, writes.then_some(&mut write)).unwrap();
     Ran { heard, outcome, log }
 }
 

@@ -1,7 +1,9 @@
 //! One file per verb.
 
+mod advice_flags;
 pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod device_loop;
 pub(crate) mod list;
 pub(crate) mod mock;
 mod picture_flags;

@@ -1,4 +1,6 @@
-//! `wavetank profile`: measured tables, looked at before they are trusted.
+//! `wavetank profile`: measured tables, looked at before they are trusted, and tiers to measure.
+
+mod tier;
 
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,8 @@ pub(crate) struct Flags {
 enum Kind {
     /// Timing tables: points, leave-one-out errors, what is extrapolated and what was repaired.
     Timing(TimingFlags),
+    /// Measure a backend of the store: latency and bandwidth by operation, size and queue depth.
+    Tier(Box<tier::TierFlags>),
 }
 
 #[derive(Args)]
@@ -32,7 +36,13 @@ struct TimingFlags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<Exit> {
-    let Kind::Timing(flags) = &flags.kind;
+    match &flags.kind {
+        Kind::Timing(flags) => timing(flags),
+        Kind::Tier(flags) => tier::run(flags),
+    }
+}
+
+fn timing(flags: &TimingFlags) -> Result<Exit> {
     let measured = profile::measured(&flags.tables)?;
     if let Some(path) = &flags.output {
         output::keep_apart(&[("the tables", Path::new(&flags.tables)), ("--output", path)])?;

@@ -11,7 +11,9 @@ use wavetank::{
 };
 use wavetank_model::{ServeEvent, Sink};
 use wavetank_report::render;
+use wavetank_study::advice::Advisor;
 
+use super::advice_flags::{AdviceFlags, advise};
 use super::picture_flags::PictureFlags;
 use super::replay_flags::ReplayFlags;
 use crate::exit::Exit;
@@ -48,6 +50,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     #[arg(help_heading = "Plan")]
     seeds: Option<u32>,
+    #[command(flatten)]
+    advice: AdviceFlags,
     /// Show live workers in the terminal while they run: queues, caches, tokens per
     /// second and latencies (with --replay-mode online).
     #[arg(long, help_heading = "Output")]
@@ -63,9 +67,9 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
     let typed: ReplayArgs = flags.what.into();
     let plan = match &flags.plan {
         Some(_) if typed != ReplayArgs::default() => {
-            return Err(Error::usage("a plan is complete")
-                .at("--plan")
-                .hint("only output flags and --seeds can be added; to change a plan, edit its JSON"));
+            return Err(Error::usage("a plan is complete").at("--plan").hint(
+                "only output flags, --seeds and --advise can be added; to change a plan, edit its JSON",
+            ));
         }
         Some(path) => Plan::read(path)?,
         None => Plan::of(&typed)?,
@@ -85,6 +89,13 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
     if let (Some(_), Some((flag, _))) = (flags.seeds, per_run.first()) {
         return Err(Error::usage(format!("cannot be combined with {flag}")).at("--seeds"));
     }
+    if flags.seeds.is_some() && flags.advice.is_asked() {
+        return Err(Error::usage("cannot be combined with --advise")
+            .at("--seeds")
+            .hint("--advise runs three seeds where something is left to chance"));
+    }
+    let advisor = flags.advice.advisor(&plan)?;
+    output::spare(advisor.iter().flat_map(Advisor::inputs), &outputs)?;
     if flags.live && plan.replay_mode == ReplayMode::Offline {
         return Err(Error::usage("simulated time is over before it could be watched")
             .at("--live")
@@ -92,35 +103,53 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
     }
     flags.pictures.check("replay")?;
     let keep = Keep { records: flags.per_request_jsonl.is_some(), pictures: true };
-    let replayed = match flags.seeds {
+    let mut replayed = match flags.seeds {
         Some(count) => {
             stop.loaded.store(true, Ordering::Relaxed);
             replay_seeds(&plan, count, &stop.raised)?
         }
         None => {
-            let mut watcher = Watcher {
+            let watcher = Watcher {
                 shown: match flags.live && watch::is_possible() {
                     true => Box::new(ReplayView::of(&plan, &stop)),
                     false => Box::new(Progress::start(Arc::clone(&stop.loaded))),
                 },
                 traces: traces(&plan, flags.otlp_file.as_deref(), flags.perfetto.as_deref())?,
             };
-            let replayed = replay(&plan, Observer { watch: &mut watcher, stop: &stop.raised, keep })?;
-            // The terminal is given back before anything else is said.
-            drop(watcher.shown);
-            watcher.traces.map_or(Ok(()), |traces| traces.finish(replayed.outcome.end))?;
-            replayed
+            watched(&plan, advisor.as_ref(), watcher, &stop, keep)?
         }
     };
-    let interrupted = replayed.outcome.interrupted;
+    let advice = advisor.map_or(Ok(None), |advisor| advise(&advisor, &mut replayed, &stop))?;
+    let interrupted = replayed.outcome.interrupted || advice.as_ref().is_some_and(|it| it.is_partial);
     explain(&replayed, flags.verbose);
     output::write(&report, |out| render::json::write(&replayed.report, out))?;
-    output::say(&summary(&replayed, &report))?;
+    output::say(&(summary(&replayed, &report) + &advice.map_or_else(String::new, |it| it.table())))?;
     if let (Some(path), Some(records)) = (flags.per_request_jsonl, replayed.records) {
         output::write(&path, |out| records.write(out))?;
     }
     flags.pictures.write("wavetank replay", &[Run { name: load_name(&plan), report: replayed.report }])?;
     Ok(if interrupted { Exit::from(INTERRUPTED) } else { Exit::DONE })
+}
+
+/// One replay, watched.
+fn watched(
+    plan: &Plan,
+    advisor: Option<&Advisor>,
+    mut watcher: Watcher,
+    stop: &Interrupt,
+    keep: Keep,
+) -> Result<Replayed> {
+    // Only who reads the file for this run alone knows the names in it.
+    let wants_names = keep.records || watcher.wants_names();
+    let observer = Observer { watch: &mut watcher, stop: &stop.raised, keep };
+    let replayed = match advisor {
+        Some(advisor) if !wants_names => advisor.replay(observer)?,
+        _ => replay(plan, observer)?,
+    };
+    // The terminal is given back before anything else is said.
+    drop(watcher.shown);
+    watcher.traces.map_or(Ok(()), |traces| traces.finish(replayed.outcome.end))?;
+    Ok(replayed)
 }
 
 /// What the load is called on a page.
@@ -188,7 +217,10 @@ fn summary(replayed: &Replayed, report: &Path) -> String {
         "{title}\n{}\n{}{timing}{live}Wall Time (ms): {:.2}\nPrefix Cache Reused Ratio: {:.4}\n\
          First Admission Prefix Cache Reused Ratio: {:.4}\nSaved full report to: {}\n",
         render::table::serving(numbers),
-        render::table::bottleneck(numbers) + &render::table::seeds(&replayed.report),
+        render::table::bottleneck(numbers)
+            + &render::scaling::lines(&replayed.report)
+            + &numbers.tiers.as_ref().map(render::tiers::text).unwrap_or_default()
+            + &render::table::seeds(&replayed.report),
         replayed.wall_seconds * 1000.0,
         numbers.reused_ratio(),
         numbers.first_reused_ratio(),

@@ -106,6 +106,12 @@ pub(crate) struct ReplayFlags {
     /// Decode engine arguments of disaggregated replay.
     #[arg(long, value_name = "JSON")]
     decode_engine_args: Option<String>,
+    /// A tier of KV behind each worker's GPU memory, the fastest first: a name, what
+    /// it holds and what it is kept on, such as cpu=64GiB:32GB/s or
+    /// disk=2TiB:nvme.toml,shared,write=through (a file of `wavetank profile tier`);
+    /// @FILE.toml has tables (docs/tiers.md).
+    #[arg(long, value_name = "NAME=SIZE:MEDIUM[,OPTION]")]
+    tier: Vec<String>,
     /// How long passes take, in every pool: a row of `wavetank list timing`,
     /// with its parameters after a colon, such as grid:PROFILE, grid:FILE.csv
     /// or roofline:model=M,gpu=G,tp=2 [default: polynomial].
@@ -114,6 +120,14 @@ pub(crate) struct ReplayFlags {
     /// Router configuration, inline or @file.json.
     #[arg(long, value_name = "JSON")]
     router_config: Option<String>,
+    /// Who adds and removes workers during the replay: a row of
+    /// `wavetank list autoscale` [default: nobody].
+    #[arg(long, value_name = "NAME")]
+    autoscale: Option<String>,
+    /// Limits and parameters of --autoscale, inline or @file.json:
+    /// `wavetank list autoscale-args -v`.
+    #[arg(long, value_name = "JSON")]
+    autoscale_config: Option<String>,
     /// Not supported (the reference's queue policy profiles).
     #[arg(long, value_name = "FILE")]
     router_policy_config: Option<PathBuf>,
@@ -290,9 +304,12 @@ impl From<ReplayFlags> for ReplayArgs {
             prefill_engine_args: flags.prefill_engine_args,
             decode_engine_args: flags.decode_engine_args,
             router_config: flags.router_config,
+            tiers: flags.tier.into_iter().map(Into::into).collect(),
             timing: flags.timing,
             router_policy_config: flags.router_policy_config,
             model_name: flags.model_name,
+            autoscale: flags.autoscale,
+            autoscale_config: flags.autoscale_config,
             planner_config: flags.planner_config,
             benchmark_granularity: flags.benchmark_granularity,
             max_sim_time_seconds: flags.max_sim_time_seconds,

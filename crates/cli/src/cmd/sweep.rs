@@ -94,7 +94,7 @@ fn sweep(path: &Path, flags: &Flags) -> Result<Exit> {
     let start = if flags.fresh { Start::Fresh } else { Start::Resume };
     let stop = Interrupt::leaving(format!("finished points are in {}", store.display()))?;
     let swept = {
-        let progress = PointProgress::start(Arc::clone(&stop.loaded));
+        let progress = PointProgress::start(Arc::clone(&stop.loaded), "points");
         sweep.run(&Setting {
             threads,
             stop: &stop.raised,

@@ -99,10 +99,33 @@ fn what_this_release_does_not_have() {
     let rows = [
         ("--replay-mode", "trace.jsonl --replay-mode online --max-sim-time-seconds 1"),
         ("--live", "trace.jsonl --live"),
+        ("--replay-mode", "trace.jsonl --replay-mode online --autoscale load"),
         ("--prefill-engine-args", "trace.jsonl --prefill-engine-args {} --decode-engine-args {}"),
         ("--planner-config", "trace.jsonl --planner-config planner.json"),
         ("--router-policy-config", "trace.jsonl --router-policy-config policy.yaml"),
         ("--model-name", "trace.jsonl --model-name llama"),
+    ];
+    assert_snapshot!(transcript(&rows));
+}
+
+#[test]
+fn scaling_that_cannot_be_meant() {
+    let rows = [
+        ("--autoscale", "trace.jsonl --autoscale guess"),
+        ("--autoscale-config", "trace.jsonl --autoscale-config {}"),
+        ("--autoscale-config", "trace.jsonl --autoscale load --autoscale-config []"),
+        ("--autoscale-config", r#"trace.jsonl --autoscale load --autoscale-config {"queue":1}"#),
+        ("--autoscale-config", r#"trace.jsonl --autoscale load --autoscale-config {"queue_up":0.1}"#),
+        ("--autoscale-config", r#"trace.jsonl --autoscale load --autoscale-config {"min":2}"#),
+        ("--autoscale-config", r#"trace.jsonl --autoscale load --autoscale-config {"min":3,"max":2}"#),
+        ("--autoscale-config", r#"trace.jsonl --autoscale load --autoscale-config {"max":{"decode":2}}"#),
+        (
+            "--autoscale-config",
+            r#"trace.jsonl --autoscale load --num-workers 4 --autoscale-config {"max_gpus":3}"#,
+        ),
+        ("--autoscale-config", r#"trace.jsonl --autoscale load --autoscale-config {"interval_seconds":0}"#),
+        ("--autoscale-config", "trace.jsonl --autoscale sla"),
+        ("--extra-engine-args", r#"trace.jsonl --autoscale load --extra-engine-args {"startup_time":-1}"#),
     ];
     assert_snapshot!(transcript(&rows));
 }

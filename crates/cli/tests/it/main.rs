@@ -1,11 +1,14 @@
 //! The command as users run it: arguments in; standard output, standard error, exit code and files out.
 #![forbid(unsafe_code)]
 
+mod advice;
+mod autoscale;
 mod bad_input;
 mod bench;
 mod browser;
 mod clients;
 mod compare;
+mod device_loop;
 mod flags;
 mod formats;
 mod golden;
@@ -16,6 +19,7 @@ mod mock;
 mod mock_load;
 mod outputs;
 mod profile;
+mod profile_tier;
 mod readme;
 mod replay_traces;
 mod report;
@@ -29,6 +33,8 @@ mod serve_page;
 mod serve_spans;
 mod serve_tiers;
 mod sweep;
+mod tiers;
+mod tiers_loads;
 mod trace_again;
 mod trace_convert;
 mod trace_files;

@@ -263,9 +263,9 @@ fn lists() {
     let unknown = sandbox.run("list timings");
     assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""));
     assert!(
-        unknown
-            .stderr
-            .starts_with("error: unknown kind \"timings\"\nhint: known: backends, calls, engine-args, ")
+        unknown.stderr.starts_with(
+            "error: unknown kind \"timings\"\nhint: known: autoscale, autoscale-args, backends, "
+        )
     );
     assert!(unknown.stderr.ends_with(", timing, wrappers\n"), "{}", unknown.stderr);
     assert_eq!(sandbox.names_in(""), [""; 0]);

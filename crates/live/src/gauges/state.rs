@@ -117,7 +117,10 @@ impl State {
                 self.counts(worker).preemptions += 1;
                 self.put(request, Place::Waiting(worker));
             }
-            ServeEvent::PromptComputed { .. } => {}
+            ServeEvent::PromptComputed { .. }
+            | ServeEvent::Tier(_)
+            | ServeEvent::WorkerChanged { .. }
+            | ServeEvent::PoolScaled { .. } => {}
             ServeEvent::TokensEmitted { worker, start, steps, requests } => {
                 self.emitted(worker, start, steps, requests);
             }

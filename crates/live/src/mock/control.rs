@@ -285,6 +285,7 @@ mod tests {
             load: Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests },
             max_sim_time: None,
             seed: 1,
+            scaling: None,
         }
     }
 

@@ -34,6 +34,7 @@ pub(crate) fn plan() -> MockPlan {
             load: Load::Schedule,
             max_sim_time: None,
             seed: 1,
+            scaling: None,
         },
         address: ([127, 0, 0, 1], 0).into(),
         api_key: None,

@@ -1,6 +1,7 @@
 //! The keys of a prompt's blocks, one after the other.
 
 use super::Prompt;
+use crate::TierObject;
 use crate::block_key::BlockKey;
 
 /// Iterator over the block keys of a prompt; most steps only count.
@@ -24,6 +25,30 @@ impl<'a> BlockKeys<'a> {
         let id_end = (id + 1).saturating_mul(prompt.tokens_per_id);
         let (id, named) = (id as usize, prompt.named_tokens());
         Self { prompt, block_size, block: first, end, named, id, id_end, last: None }
+    }
+
+    /// The next keys of one group together, `most` of them at most.
+    pub(super) fn next_group(&mut self, most: u32) -> Option<TierObject> {
+        let BlockKey { group, slot } = self.next()?;
+        let room = (most - 1).min(BlockKey::PER_GROUP - 1 - slot);
+        let mut count = 0;
+        if self.end <= self.named {
+            count = room.min((self.id_end.min(self.named) - self.end) / self.block_size);
+            self.block += count;
+            self.end += count * self.block_size;
+            self.last = Some(BlockKey { group, slot: slot + count });
+        } else {
+            let tokens = self.prompt.tokens;
+            while count < room && self.end + self.block_size <= tokens {
+                let next = self.prompt.tail_key(self.block, self.end + self.block_size);
+                if next.group != group {
+                    break;
+                }
+                (self.block, self.end, count) = (self.block + 1, self.end + self.block_size, count + 1);
+            }
+        }
+        let slots = ((1u16 << (count + 1)) - 1) << slot;
+        Some(TierObject { group, slots: slots as u8 })
     }
 
     /// The next key beyond what ids name.

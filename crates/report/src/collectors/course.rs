@@ -6,7 +6,7 @@
 mod level;
 mod values;
 
-use wavetank_model::{Nanos, WorkerId};
+use wavetank_model::{Nanos, WorkerId, WorkerRole};
 
 use crate::course::{Course, Fleet, Track};
 use level::Level;
@@ -68,6 +68,8 @@ pub struct CourseOf {
     tracks: Vec<OnTrack>,
     /// Blocks in use, by worker.
     blocks: Vec<u32>,
+    /// Blocks of each worker's cache.
+    capacities: Vec<u64>,
     pools: Vec<Workers>,
     /// Workers of a track.
     group: u32,
@@ -101,6 +103,20 @@ struct OnTrack {
     busy: Level,
 }
 
+impl OnTrack {
+    /// Several as one.
+    fn together(tracks: &[Self]) -> Self {
+        let mut sum = Self::default();
+        for track in tracks {
+            sum.waiting.add(&track.waiting);
+            sum.running.add(&track.running);
+            sum.blocks.add(&track.blocks);
+            sum.busy.add(&track.busy);
+        }
+        sum
+    }
+}
+
 impl CourseOf {
     /// Of a fleet.
     pub fn new(pools: &[Workers]) -> Self {
@@ -115,8 +131,25 @@ impl CourseOf {
             e2e_ms: Values::default(),
             tracks: vec![OnTrack::default(); workers.div_ceil(group) as usize],
             blocks: vec![0; workers as usize],
+            capacities: pools.iter().flat_map(|pool| (0..pool.count).map(|_| pool.blocks)).collect(),
             pools: pools.to_vec(),
             group,
+        }
+    }
+
+    /// There is a worker of a pool, which may be a new one.
+    pub(crate) fn joined(&mut self, worker: WorkerId, pool: WorkerRole) {
+        if worker.index() < self.blocks.len() {
+            return;
+        }
+        let pool = self.pools.get(usize::from(pool == WorkerRole::Decode));
+        self.capacities.push(pool.map_or(0, |pool| pool.blocks));
+        self.blocks.push(0);
+        let tracks = self.blocks.len().div_ceil(self.group as usize);
+        self.tracks.resize(tracks, OnTrack::default());
+        if tracks > 2 * MOST_TRACKS as usize {
+            self.tracks = self.tracks.chunks(2).map(OnTrack::together).collect();
+            self.group *= 2;
         }
     }
 
@@ -220,7 +253,7 @@ impl CourseOf {
         let workers = self.blocks.len() as u32;
         let (first, last) = (number * self.group, ((number + 1) * self.group).min(workers) - 1);
         let count = f64::from(last - first + 1);
-        let capacity: u64 = (first..=last).map(|worker| self.capacity_of(worker)).sum();
+        let capacity: u64 = self.capacities[first as usize..=last as usize].iter().sum();
         let each = |level: &Level, whole: f64| -> Vec<f64> {
             mean(level).into_iter().map(|value| value / whole.max(1.0)).collect()
         };
@@ -232,15 +265,6 @@ impl CourseOf {
             cache_use: each(&track.blocks, capacity as f64),
             busy: each(&track.busy, count),
         }
-    }
-
-    fn capacity_of(&self, worker: u32) -> u64 {
-        let mut before = 0;
-        let pool = self.pools.iter().find(|pool| {
-            before += pool.count;
-            worker < before
-        });
-        pool.map_or(0, |pool| pool.blocks)
     }
 
     fn level(&mut self, place: Place) -> Option<&mut Level> {

@@ -4,3 +4,4 @@ pub mod course;
 pub mod records;
 pub mod serving;
 pub mod storage;
+pub mod tiers;

@@ -4,7 +4,7 @@ use std::borrow::{Borrow, Cow};
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{InFlight, Nanos, RequestId, ServeEvent, Sink, WorkerId};
+use wavetank_model::{InFlight, Nanos, RequestId, ServeEvent, Sink, TierEvent, WorkerId};
 
 /// One line of the per-request output. Times are milliseconds from the start of the simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,12 @@ pub struct Record {
     pub output_length: u32,
     /// Prompt tokens found in the cache at first admission.
     pub reused_input_tokens: u32,
+    /// Tokens that its first load found in each tier, from the fastest; empty where it loaded nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tier_tokens: Vec<u32>,
+    /// How long that load took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier_load_ms: Option<f64>,
     /// The worker that computed its prompt for another.
     pub prefill_worker_idx: Option<u32>,
     /// The worker that served it.
@@ -257,6 +263,8 @@ fn opened(id: RequestId, at: Nanos, request: &wavetank_model::Request) -> Record
         requested_output_length: request.output_tokens,
         output_length: 0,
         reused_input_tokens: 0,
+        tier_tokens: Vec::new(),
+        tier_load_ms: None,
         prefill_worker_idx: None,
         decode_worker_idx: None,
         source_held_ms: None,
@@ -310,9 +318,19 @@ impl Sink<ServeEvent<'_>> for Records {
                 record.destination_reserved_ms = Some(times.reserved_at.as_ms());
                 record.destination_activated_ms = Some(at.as_ms());
             }
+            ServeEvent::Tier(TierEvent::Loaded { request, tokens, asked, at, .. }) => {
+                let record = &mut live(&mut self.open, request).record;
+                if record.tier_load_ms.is_none() {
+                    record.tier_tokens = tokens.to_vec();
+                    record.tier_load_ms = Some(at.since(asked).as_ms());
+                }
+            }
             ServeEvent::RequestQueued { .. }
             | ServeEvent::RequestPreempted { .. }
-            | ServeEvent::PassesRan { .. } => {}
+            | ServeEvent::PassesRan { .. }
+            | ServeEvent::WorkerChanged { .. }
+            | ServeEvent::PoolScaled { .. }
+            | ServeEvent::Tier(_) => {}
             ServeEvent::TokensEmitted { start, steps, requests, .. } => self.emitted(start, steps, requests),
             ServeEvent::RequestCompleted { request, at, .. } => self.end(request, at, "completed", None),
             ServeEvent::RequestRejected { request, at, reason, .. } => {

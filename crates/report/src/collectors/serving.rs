@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use wavetank_model::{
-    HandoffTimes, InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, Sink, WorkerId,
+    HandoffTimes, InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, Sink, TierEvent, WorkerId,
 };
 
 use super::course::{CourseOf, Place, Served, Workers};
 use crate::summary::{Counts, Pictures, Summary, curve_percentiles};
-use crate::{Attribution, Gaps, Samples, Spans, WorkerShare};
+use crate::{Attribution, Gaps, Samples, Scaling, Spans, WorkerShare};
 
 /// Bounds a request must keep to be good, all inclusive; `None` is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,8 @@ struct Progress {
     worker: WorkerId,
     routed: Nanos,
     first_admit: Option<Nanos>,
+    /// Time that loads from tiers held up its admission.
+    load: Nanos,
     /// Time in passes that computed its prompt, up to its first token.
     prefill: Nanos,
     handoff: Handoff,
@@ -92,6 +94,7 @@ impl Handoff {
 pub struct Serving {
     sla: Sla,
     course: Option<CourseOf>,
+    scaling: Scaling,
     in_flight: InFlight<Progress>,
     counts: Counts,
     ttft_ms: Samples,
@@ -101,6 +104,7 @@ pub struct Serving {
     gaps: Gaps,
     router_queue: Spans,
     engine_queue: Spans,
+    tier_load: Spans,
     prefill: Spans,
     decode_room: Spans,
     transfer: Spans,
@@ -145,7 +149,9 @@ impl Serving {
     /// The numbers of everything recorded.
     pub fn summary(mut self) -> Summary {
         Summary {
+            scaling: self.scaling.is_told().then(|| std::mem::take(&mut self.scaling)),
             pictures: self.pictures(),
+            tiers: None,
             goodput: self.sla.is_set().then_some((self.good_requests, self.good_tokens)),
             counts: self.counts,
             duration: self.last_completion,
@@ -162,6 +168,7 @@ impl Serving {
             attribution: Attribution {
                 router_queue_ms: self.router_queue.distribution_ms(),
                 engine_queue_ms: self.engine_queue.distribution_ms(),
+                tier_load_ms: self.tier_load.distribution_ms(),
                 prefill_ms: self.prefill.distribution_ms(),
                 decode_room_ms: self.decode_room.distribution_ms(),
                 transfer_ms: self.transfer.distribution_ms(),
@@ -182,6 +189,7 @@ impl Serving {
             worker: WorkerId(0),
             routed: arrival,
             first_admit: None,
+            load: Nanos::ZERO,
             prefill: Nanos::ZERO,
             handoff: Handoff::default(),
             first_token: Nanos::ZERO,
@@ -232,6 +240,14 @@ impl Serving {
         } else {
             progress.best_reuse = progress.best_reuse.max(reused);
             self.counts.readmissions += 1;
+        }
+    }
+
+    /// A load that ends before the admission held it up; one beside compute is told of after it.
+    fn loaded(&mut self, id: RequestId, asked: Nanos, at: Nanos) {
+        let progress = live(&mut self.in_flight, id);
+        if progress.first_admit.is_none() {
+            progress.load += at.since(asked);
         }
     }
 
@@ -341,18 +357,19 @@ impl Serving {
 
     /// Records where the time to the first token went; what no part explains is the wait for it.
     fn parts(&mut self, progress: &Progress) {
-        let Progress { arrival, routed, prefill, handoff, first_token, .. } = *progress;
+        let Progress { arrival, routed, load, prefill, handoff, first_token, .. } = *progress;
         let admitted = progress.first_admit.expect("tokens come after admission");
         let (router_queue, engine_queue) =
-            (routed.since(arrival).since(handoff.early_room), admitted - routed);
+            (routed.since(arrival).since(handoff.early_room), admitted.since(routed).since(load));
         self.router_queue.record(router_queue);
         self.engine_queue.record(engine_queue);
+        self.tier_load.record(load);
         self.prefill.record(prefill);
         self.decode_room.record(handoff.room);
         self.transfer.record(handoff.transfer);
         self.decode_wait.record(handoff.wait);
         self.decode_step.record(handoff.step);
-        let explained = router_queue + engine_queue + prefill + handoff.sum();
+        let explained = router_queue + engine_queue + load + prefill + handoff.sum();
         self.first_token_wait.record(first_token.since(arrival).since(explained));
     }
 
@@ -413,6 +430,13 @@ impl Sink<ServeEvent<'_>> for Serving {
             ServeEvent::RequestCompleted { request, at, .. } => self.completed(request, at),
             ServeEvent::RequestRejected { request, at, reason, .. } => self.rejected(request, at, reason),
             ServeEvent::RequestCancelled { request, at, .. } => self.cancelled(request, at),
+            ServeEvent::Tier(TierEvent::Loaded { request, asked, at, .. }) => self.loaded(request, asked, at),
+            ServeEvent::Tier(_) => {}
+            ServeEvent::WorkerChanged { worker, pool, .. } => {
+                self.course.iter_mut().for_each(|course| course.joined(worker, pool));
+                self.scaling.record(event);
+            }
+            ServeEvent::PoolScaled { .. } => self.scaling.record(event),
         }
     }
 }

@@ -238,3 +238,18 @@ fn tokens_per_second_of_storage_stand_beside_those_of_vllm() {
     };
     assert_eq!([1600.0, 1679.0, 1521.0, 1681.0, 1519.0].map(failures), [0, 0, 0, 1, 1]);
 }
+
+/// Broken by: numbers of tiers that are not compared, or not shown among the usual ones.
+#[test]
+fn numbers_of_tiers_are_metrics() {
+    let report = |mean: f64| {
+        json!({ "completed_requests": 1, "tiers": { "tiers": [{ "name": "disk", "loads": 3,
+            "load_wait_ms": { "mean": mean } }] } })
+        .to_string()
+    };
+    let comparison = Comparison::of(&side(&[&report(1.0)]), &side(&[&report(2.0)])).unwrap();
+    let found: Vec<&str> = comparison.rows.iter().map(|row| row.metric.as_str()).collect();
+    assert_eq!(found, ["completed_requests", "tiers.disk.load_wait_ms.mean", "tiers.disk.loads"]);
+    let shown = crate::render::comparison::table(&comparison, crate::render::comparison::Scope::Headline);
+    assert!(shown.contains("tiers.disk.load_wait_ms.mean") && !shown.contains("tiers.disk.loads"), "{shown}");
+}

@@ -2,6 +2,7 @@
 //!
 //! One file for each kind of report, one row each in [`ALL`].
 
+mod device_loop;
 mod replay;
 mod storage;
 mod suite;
@@ -94,6 +95,7 @@ pub struct Entry {
 
 /// Every kind of report that has a page, in the order of their parts.
 pub const ALL: &[Entry] = &[
+    device_loop::ENTRY,
     replay::ENTRY,
     storage::ENTRY,
     suite::ENTRY,

@@ -1,11 +1,14 @@
 //! Simulated serving runs: what users would have seen, and why.
 
+mod advice;
 mod caches;
 mod clock;
 mod glance;
 mod latency;
 mod parts;
 mod rates;
+mod tiers;
+mod workers;
 
 use serde_json::Value;
 
@@ -26,8 +29,11 @@ fn sections(runs: &[&Run]) -> Vec<Section> {
         section("Latency", latency::figures(runs)),
         section("Throughput", rates::figures(runs)),
         section("Queues and caches", caches::figures(runs)),
+        Section { tables: tiers::tables(runs), ..section("Tiers", tiers::figures(runs)) },
+        Section { tables: workers::tables(runs), ..section("Workers", workers::figures(runs)) },
         Section { tables: vec![parts::table(runs)], ..section("Where the time went", parts::figures(runs)) },
     ];
+    sections.extend(advice::sections(runs));
     sections.retain(|section| !section.figures.is_empty() || !section.tables.is_empty());
     sections
 }

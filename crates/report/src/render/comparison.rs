@@ -25,6 +25,10 @@ const HEADLINE: &[&str] = &[
     "goodput_request_throughput_rps",
 ];
 
+/// What is shown of tiers, whatever they are called.
+const OF_TIERS: &[&str] =
+    &[".share_of_prompt_tokens", ".load_wait_ms.mean", ".load_wait_ms.p99", ".utilisation"];
+
 /// Which metrics are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -82,7 +86,11 @@ fn shown(comparison: &Comparison, scope: Scope) -> Vec<&Row> {
         Scope::All => comparison.rows.iter().collect(),
         Scope::Headline => {
             let find = |metric: &&str| comparison.rows.iter().find(|row| row.metric == *metric);
-            HEADLINE.iter().filter_map(find).collect()
+            let of_tier = |row: &&Row| {
+                let end = |end: &&str| row.metric.ends_with(end);
+                row.metric.starts_with("tiers.") && OF_TIERS.iter().any(end)
+            };
+            HEADLINE.iter().filter_map(find).chain(comparison.rows.iter().filter(of_tier)).collect()
         }
     }
 }

@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
 use serde_json::Value;
 
-use crate::{Attribution, Distribution, Summary};
+use crate::{Distribution, Summary};
 
 /// Heavy rules around the heading, light ones below it.
 const FRAME: TableStyle = TableStyle::new()
@@ -49,7 +49,7 @@ pub fn bottleneck(summary: &Summary) -> String {
     let name = |key: &str| key.trim_end_matches("_ms").replace('_', " ");
     let described: Vec<String> = parts
         .into_iter()
-        .filter(|(key, _)| attribution.hands_off() || !Attribution::HANDOFF_PARTS.contains(key))
+        .filter(|(key, _)| attribution.has_part(key))
         .map(|(key, part)| format!("{} {} ms ({:.0} %)", name(key), number(part.mean), share(part.mean)))
         .collect();
     let mut text = format!("TTFT by part: {}\n", described.join(", "));

@@ -102,7 +102,7 @@ impl Criterion {
     /// Where nothing was moved there is nothing to judge.
     fn unless_logged(self, clock: Clock) -> Self {
         match clock {
-            Clock::Wall | Clock::Virtual => self,
+            Clock::Wall | Clock::Virtual | Clock::Simulated => self,
             Clock::VirtualLogged => {
                 Self { passed: None, note: "not applicable: virtual time, nothing moved", ..self }
             }
@@ -185,7 +185,9 @@ impl StorageSummary {
         let traffic = self.traffic(TierRole::Storage);
         // A second of virtual time says nothing about a drive, the time at the device does.
         let rate = |bytes: fn(&Traffic) -> u64, busy: fn(&Busy) -> Nanos| match self.setting.clock {
-            Clock::Wall => self.per_second(|run| bytes(&run.traffic(TierRole::Storage)) as f64 / GIB),
+            Clock::Wall | Clock::Simulated => {
+                self.per_second(|run| bytes(&run.traffic(TierRole::Storage)) as f64 / GIB)
+            }
             Clock::Virtual | Clock::VirtualLogged => self.added(|run| {
                 run.tier(TierRole::Storage).map_or(0.0, |tier| {
                     ratio(bytes(&tier.traffic) as f64 / GIB, busy(&tier.busy).as_seconds())

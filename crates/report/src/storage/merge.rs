@@ -108,7 +108,9 @@ fn union_window(parts: &[StorageSummary], clock: Clock) -> Window {
     let began = open().map(|window| window.began).min().unwrap_or_default();
     let end = |window: &&&Window| match clock {
         Clock::Wall => window.end(),
-        Clock::Virtual | Clock::VirtualLogged => Nanos(began.0.saturating_add(window.elapsed.0)),
+        Clock::Virtual | Clock::VirtualLogged | Clock::Simulated => {
+            Nanos(began.0.saturating_add(window.elapsed.0))
+        }
     };
     Window {
         began,

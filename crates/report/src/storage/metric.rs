@@ -99,7 +99,7 @@ impl MetricName {
     /// much is read, and only how long it took tells.
     fn is_primary(self, setting: &Setting) -> bool {
         let &Setting { clock, counted, cpu_mem_bytes, .. } = setting;
-        if clock != Clock::Wall {
+        if matches!(clock, Clock::Virtual | Clock::VirtualLogged) {
             return false;
         }
         match self {

@@ -30,6 +30,8 @@ pub enum Clock {
     Virtual,
     /// The same, and nothing is moved: operations are only written down.
     VirtualLogged,
+    /// Time that goes on as models of the devices say, and nothing is moved.
+    Simulated,
 }
 
 impl Clock {
@@ -39,6 +41,7 @@ impl Clock {
             Self::Wall => "wall",
             Self::Virtual => "virtual",
             Self::VirtualLogged => "virtual_logged",
+            Self::Simulated => "simulated",
         }
     }
 }

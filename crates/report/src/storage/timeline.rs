@@ -18,7 +18,7 @@ pub(super) fn aligned(parts: &[StorageSummary], window: &Window, clock: Clock) -
     for run in parts.iter().filter(|run| run.window.elapsed > Nanos::ZERO) {
         let began = match clock {
             Clock::Wall => run.window.began.since(window.began),
-            Clock::Virtual | Clock::VirtualLogged => Nanos::ZERO,
+            Clock::Virtual | Clock::VirtualLogged | Clock::Simulated => Nanos::ZERO,
         };
         let end = began.0.saturating_add(run.window.elapsed.0);
         for (number, row) in (0u64..).zip(&run.timeline) {

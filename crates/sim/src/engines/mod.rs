@@ -9,6 +9,7 @@ use wavetank_cache::Change;
 use wavetank_model::{Described, Nanos, Prompt, Request, RequestId, Result, ServeSink, WorkerId, find};
 
 use crate::EngineConfig;
+use crate::tiers::Stack;
 use crate::timing::Timing;
 
 /// A request as an engine sees it.
@@ -59,6 +60,15 @@ pub enum Backlog {
     Empty,
     /// Something.
     Waiting,
+}
+
+/// Requests in an engine, as its last pass leaves them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// In its queue.
+    pub waiting: u32,
+    /// In its batch.
+    pub running: u32,
 }
 
 /// How far an engine may go.
@@ -146,8 +156,21 @@ pub trait Engine {
     /// Whether nothing runs on a decode worker and preempted requests wait for its reservations.
     fn is_held_back(&self) -> bool;
 
+    /// Who is there.
+    fn occupancy(&self) -> Occupancy;
+
     /// What was done so far.
     fn work(&self) -> Work;
+
+    /// Gives it tiers behind its GPU's memory, before anything happens; only to who can have them
+    /// ([`crate::tiers::refusal`]).
+    fn attach_tiers(&mut self, _tiers: Stack) {
+        unreachable!("who cannot have tiers was refused");
+    }
+
+    /// Everything that happens in its own tiers up to `now` has happened, and it knows what came from shared
+    /// ones. Its passes have been brought up to `now` before.
+    fn settle_tiers(&mut self, _now: Nanos, _sink: &mut ServeSink<'_>) {}
 }
 
 /// What an engine is built from.

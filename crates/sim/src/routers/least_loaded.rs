@@ -1,6 +1,6 @@
 //! The worker with the fewest requests in flight.
 
-use wavetank_model::{Nanos, Request, RequestId};
+use wavetank_model::{Nanos, Request, RequestId, WorkerId};
 
 use super::{Entry, Loads, Needs, Placement, Router};
 
@@ -25,5 +25,12 @@ impl Router for LeastLoaded {
 
     fn ended(&mut self, id: RequestId, _now: Nanos) {
         self.0.ended(id);
+    }
+    fn joined(&mut self, worker: WorkerId) {
+        self.0.joined(worker);
+    }
+
+    fn left(&mut self, worker: WorkerId) {
+        self.0.left(worker);
     }
 }

@@ -35,6 +35,9 @@ pub enum Needs {
 }
 
 /// Chooses workers. All times are simulated and do not go back.
+///
+/// Workers are known by their numbers within the pool: those of the fleet it was built for are there from the
+/// beginning, others have higher numbers than all before. There is always one that requests can go to.
 pub trait Router {
     /// What it must be told.
     fn needs(&self) -> Needs;
@@ -56,6 +59,15 @@ pub trait Router {
 
     /// The cache of a worker changed.
     fn cache_changed(&mut self, _worker: WorkerId, _change: Change) {}
+
+    /// A worker with a higher number than all before takes requests from now on.
+    fn joined(&mut self, worker: WorkerId);
+
+    /// A worker takes no more requests, never again; those it has will still end.
+    fn left(&mut self, worker: WorkerId);
+
+    /// A tier behind the cache of a worker changed; tiers are counted from the fastest.
+    fn tier_changed(&mut self, _worker: WorkerId, _tier: u8, _change: Change) {}
 
     /// Lets a waiting request go, if one may.
     fn release(&mut self, _now: Nanos) -> Option<Placement> {
@@ -110,15 +122,56 @@ pub fn build(name: &str, fleet: &Fleet<'_>) -> Result<Box<dyn Router>> {
     (find("router", ALL, name)?.build)(fleet)
 }
 
+/// The workers that take requests, in order of their numbers.
+struct Members(Vec<WorkerId>);
+
+impl Members {
+    fn of(workers: u32) -> Self {
+        Self((0..workers).map(WorkerId).collect())
+    }
+
+    fn len(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    fn at(&self, position: u32) -> WorkerId {
+        self.0[position as usize]
+    }
+
+    fn has(&self, worker: WorkerId) -> bool {
+        self.0.binary_search(&worker).is_ok()
+    }
+
+    fn joined(&mut self, worker: WorkerId) {
+        assert!(self.0.last().is_none_or(|&last| last < worker), "numbers are not used again");
+        self.0.push(worker);
+    }
+
+    fn left(&mut self, worker: WorkerId) {
+        self.0.retain(|&member| member != worker);
+    }
+}
+
 /// Requests on each worker, for routers that balance them.
 struct Loads {
+    members: Members,
     on_worker: Vec<u32>,
     placed: wavetank_model::InFlight<WorkerId>,
 }
 
 impl Loads {
     fn of(workers: u32) -> Self {
-        Self { on_worker: vec![0; workers as usize], placed: wavetank_model::InFlight::default() }
+        let (on_worker, placed) = (vec![0; workers as usize], wavetank_model::InFlight::default());
+        Self { members: Members::of(workers), on_worker, placed }
+    }
+
+    fn joined(&mut self, worker: WorkerId) {
+        self.members.joined(worker);
+        self.on_worker.resize(worker.index() + 1, 0);
+    }
+
+    fn left(&mut self, worker: WorkerId) {
+        self.members.left(worker);
     }
 
     fn on(&self, worker: WorkerId) -> u32 {
@@ -127,8 +180,8 @@ impl Loads {
 
     /// The worker with the fewest requests, the lowest number among equals.
     fn least(&self) -> WorkerId {
-        let least = (0..self.on_worker.len()).min_by_key(|&worker| self.on_worker[worker]);
-        WorkerId(least.unwrap_or(0) as u32)
+        let least = self.members.0.iter().min_by_key(|worker| self.on_worker[worker.index()]);
+        *least.expect("there is always a worker")
     }
 
     fn place(&mut self, request: RequestId, worker: WorkerId) -> Option<Placement> {
@@ -146,6 +199,8 @@ impl Loads {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use wavetank_model::{Priority, Prompt, SessionId};
 
     use super::*;
@@ -178,6 +233,53 @@ mod tests {
                 assert_eq!(placements(), placements(), "{}", entry.name);
             }
         }
+    }
+
+    /// Broken by: a router that keeps to the workers it was built for, or goes on with one that left.
+    #[test]
+    fn every_router_goes_with_who_is_there() {
+        let (engine, config) = (EngineConfig::default(), KvConfig::default());
+        for entry in ALL {
+            let fleet = Fleet { workers: 2, engine: &engine, config: &config, seed: 42 };
+            let mut router = (entry.build)(&fleet).unwrap();
+            let mut next = 0;
+            let mut placed = |router: &mut dyn Router| {
+                let placed = (next..next + 60).map(|id| place(router, id, id)).collect::<BTreeSet<_>>();
+                // Half of them end, so that no worker is full of what came before.
+                (next..next + 30).for_each(|id| router.ended(RequestId(id), Nanos(1)));
+                next += 60;
+                placed.into_iter().collect::<Vec<_>>()
+            };
+            assert_eq!(placed(router.as_mut()), [0, 1], "{}", entry.name);
+            router.joined(WorkerId(2));
+            // Number 3 was cancelled before it was there.
+            router.joined(WorkerId(4));
+            assert_eq!(placed(router.as_mut()), [0, 1, 2, 4], "{}", entry.name);
+            router.left(WorkerId(4));
+            router.left(WorkerId(1));
+            assert_eq!(placed(router.as_mut()), [0, 2], "{}", entry.name);
+            router.left(WorkerId(2));
+            assert_eq!(placed(router.as_mut()), [0], "{}", entry.name);
+            // Whoever was on a worker that left still ends.
+            (0..4).flat_map(|turn| turn * 60 + 30..turn * 60 + 60).for_each(|id| {
+                router.ended(RequestId(id), Nanos(2));
+            });
+            router.joined(WorkerId(5));
+            assert_eq!(placed(router.as_mut()), [0, 5], "{}", entry.name);
+        }
+    }
+
+    /// Broken by: a session that is sent to where it lived when nobody is there any more.
+    #[test]
+    fn session_sticky_finds_another_home_once() {
+        let mut router = drive("session_sticky", 3);
+        let homes: Vec<_> = (0..3).map(|id| place(router.as_mut(), id, id)).collect();
+        assert_eq!(homes, [0, 1, 2]);
+        router.left(WorkerId(1));
+        let moved = place(router.as_mut(), 3, 1);
+        assert_ne!(moved, 1);
+        router.joined(WorkerId(3));
+        assert_eq!((place(router.as_mut(), 4, 1), place(router.as_mut(), 5, 2)), (moved, 2));
     }
 
     fn drive(name: &str, workers: u32) -> Box<dyn Router> {

@@ -11,12 +11,11 @@ pub(super) const ENTRY: Entry = Entry {
     about: "the less loaded of two workers drawn at random",
     build: |fleet| {
         let draw = seeded(fleet.seed, "power of two router");
-        Ok(Box::new(PowerOfTwo { workers: fleet.workers, loads: Loads::of(fleet.workers), draw }))
+        Ok(Box::new(PowerOfTwo { loads: Loads::of(fleet.workers), draw }))
     },
 };
 
 struct PowerOfTwo {
-    workers: u32,
     loads: Loads,
     draw: Draw,
 }
@@ -27,18 +26,26 @@ impl Router for PowerOfTwo {
     }
 
     fn arrive(&mut self, id: RequestId, _request: &Request, _now: Nanos) -> Option<Placement> {
-        let first = self.draw.random_range(0..self.workers);
+        let members = self.loads.members.len();
+        let first = self.draw.random_range(0..members);
         // The second is drawn from the others.
-        let second = match self.workers {
+        let second = match members {
             1 => first,
-            workers => (first + self.draw.random_range(1..workers)) % workers,
+            members => (first + self.draw.random_range(1..members)) % members,
         };
-        let pair = [WorkerId(first), WorkerId(second)];
+        let pair = [first, second].map(|position| self.loads.members.at(position));
         let worker = if self.loads.on(pair[1]) < self.loads.on(pair[0]) { pair[1] } else { pair[0] };
         self.loads.place(id, worker)
     }
 
     fn ended(&mut self, id: RequestId, _now: Nanos) {
         self.loads.ended(id);
+    }
+    fn joined(&mut self, worker: WorkerId) {
+        self.loads.joined(worker);
+    }
+
+    fn left(&mut self, worker: WorkerId) {
+        self.loads.left(worker);
     }
 }

@@ -1,4 +1,5 @@
-//! A session stays where its first turn went, which is the least loaded worker at that time.
+//! A session stays where its first turn went, which is the least loaded worker at that time. When that one
+//! takes no more requests, the next turn finds another.
 
 use wavetank_model::{Nanos, Request, RequestId, WorkerId};
 
@@ -27,11 +28,20 @@ impl Router for SessionSticky {
         if session >= self.homes.len() {
             self.homes.resize(session + 1, None);
         }
-        let worker = *self.homes[session].get_or_insert_with(|| self.loads.least());
+        let home = self.homes[session].filter(|&home| self.loads.members.has(home));
+        let worker = home.unwrap_or_else(|| self.loads.least());
+        self.homes[session] = Some(worker);
         self.loads.place(id, worker)
     }
 
     fn ended(&mut self, id: RequestId, _now: Nanos) {
         self.loads.ended(id);
+    }
+    fn joined(&mut self, worker: WorkerId) {
+        self.loads.joined(worker);
+    }
+
+    fn left(&mut self, worker: WorkerId) {
+        self.loads.left(worker);
     }
 }

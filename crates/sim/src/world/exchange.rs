@@ -26,6 +26,9 @@ impl World<'_, '_> {
         for request in std::mem::take(&mut self.held) {
             let Some(handoffs) = &mut self.handoffs else { break };
             let (worker, asks) = (handoffs.hold(request, self.now), handoffs.flow == Flow::SourceFirst);
+            if asks {
+                self.roster.given(worker);
+            }
             self.advance(worker, self.now)?;
             self.touched.push(worker);
             if self.workers[worker.index()].boundary() <= self.now {
@@ -51,6 +54,7 @@ impl World<'_, '_> {
         for request in std::mem::take(&mut self.homeless) {
             let Some(handoffs) = &mut self.handoffs else { break };
             let worker = handoffs.ask_for_room(request, self.now);
+            self.roster.given(worker);
             self.advance(worker, self.now + Nanos(1))?;
             self.touched.push(worker);
             if self.workers[worker.index()].boundary() <= self.now {
@@ -83,9 +87,10 @@ impl World<'_, '_> {
         let commands = &mut handoffs.commands[worker.index()];
         commands.fresh = false;
         // A decode worker releases what it kept in vain, which makes room too.
-        let freed = !commands.releases.is_empty() && worker.0 >= self.prefill_workers;
+        let freed = !commands.releases.is_empty() && self.roster.decodes(worker);
         for request in commands.releases.drain(..) {
             self.workers[worker.index()].release(request, self.now);
+            self.roster.done(worker);
         }
         if std::mem::take(&mut commands.pass_ended) || freed {
             self.reserve_one(worker)?;
@@ -143,8 +148,7 @@ impl World<'_, '_> {
     /// The end of a pass of a decode worker is an opportunity.
     pub(super) fn note_pass_end(&mut self, worker: WorkerId) {
         if let Some(handoffs) = &mut self.handoffs {
-            let ends =
-                worker.0 >= self.prefill_workers && self.workers[worker.index()].boundary() == self.now;
+            let ends = self.roster.decodes(worker) && self.workers[worker.index()].boundary() == self.now;
             handoffs.commands[worker.index()].pass_ended = ends;
         }
     }

@@ -98,6 +98,7 @@ impl Case {
         };
         let parameters = parameters.as_object().expect("it is one").clone();
         let engine = EngineConfig {
+            tiers: Vec::new(),
             engine_type: "vllm".to_owned(),
             num_gpu_blocks: engine.num_gpu_blocks,
             block_size: engine.block_size,
@@ -115,6 +116,7 @@ impl Case {
             worker_type: WorkerRole::Aggregated,
             transfer: Transfer::default(),
             sglang: SglangConfig::default(),
+            startup_time: Nanos::ZERO,
         };
         let load = match self.load {
             LoadCase::Schedule => Load::Schedule,
@@ -129,6 +131,7 @@ impl Case {
             load,
             max_sim_time: None,
             seed: 42,
+            scaling: None,
         }
     }
 

@@ -67,6 +67,7 @@ impl Sink<ServeEvent<'_>> for Recorder {
             | ServeEvent::RequestQueued { .. }
             | ServeEvent::PromptComputed { .. }
             | ServeEvent::PassesRan { .. }
+            | ServeEvent::Tier(_)
             | ServeEvent::RequestHandedOff { .. } => {}
             ServeEvent::RequestPreempted { request, worker, at } => {
                 self.of(request, at.0).preempted.push((at.0, worker.0));
@@ -87,6 +88,9 @@ impl Sink<ServeEvent<'_>> for Recorder {
                 self.of(request, at.0).ends.push((at.0, worker.0, End::Rejected(reason)));
             }
             ServeEvent::RequestCancelled { request, .. } => panic!("{request:?}: nobody goes away in a run"),
+            ServeEvent::WorkerChanged { .. } | ServeEvent::PoolScaled { .. } => {
+                panic!("the fleet stays as it is")
+            }
         }
     }
 }

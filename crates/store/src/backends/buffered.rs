@@ -19,7 +19,7 @@ use crate::threads::ThreadPort;
 pub(super) const ENTRY: Entry = Entry {
     name: "buffered",
     about: "files through the page cache, with fsync; threads with pread and pwrite",
-    caps: Caps { keeps_bytes: true, survives: true, location: Location::Directory },
+    caps: Caps { keeps_bytes: true, survives: true, inline: false, location: Location::Directory },
     options: &[
         ("durable", "false: an entry counts as written before it is synchronised; true unless given"),
         ("forget", "true: the page cache drops an entry before it is read; false unless given"),

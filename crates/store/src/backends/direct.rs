@@ -18,7 +18,7 @@ use crate::threads::ThreadPort;
 pub(super) const ENTRY: Entry = Entry {
     name: "direct",
     about: "files past the page cache: O_DIRECT through io_uring",
-    caps: Caps { keeps_bytes: true, survives: true, location: Location::Directory },
+    caps: Caps { keeps_bytes: true, survives: true, inline: false, location: Location::Directory },
     options: &[
         ("buffers", "registered with the kernel, or plain; registered where the limit allows unless given"),
         ("durable", "true: an entry is written when it would survive a power cut; false unless given"),

@@ -17,7 +17,7 @@ use crate::wrappers::throttle::{self, Bandwidth, Limits};
 pub(super) const ENTRY: Entry = Entry {
     name: "gpu_sim",
     about: "a modelled GPU: real bytes, modelled bandwidth and latency",
-    caps: Caps { keeps_bytes: true, survives: false, location: Location::None },
+    caps: Caps { keeps_bytes: true, survives: false, inline: false, location: Location::None },
     options: &[
         ("gbps", "GB/s in each direction, 48 unless given"),
         ("latency_us", "microseconds of every piece besides its transfer, 10 unless given"),

@@ -18,7 +18,7 @@ use crate::payload;
 pub(super) const ENTRY: Entry = Entry {
     name: "memory",
     about: "RAM: an arena on huge pages, backed as it fills",
-    caps: Caps { keeps_bytes: true, survives: false, location: Location::None },
+    caps: Caps { keeps_bytes: true, survives: false, inline: true, location: Location::None },
     options: &[("block", "bytes of one arena block, 4096 unless given")],
     open: |site| open_with(site, ENTRY.name, Seeded::Kept),
 };

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Entry;
-use crate::backend::{Backend, Caps, Completion, Held, Location, NewEntry, Piece, Port, Seal};
+use crate::backend::{Backend, Caps, Completion, Contents, Held, Location, NewEntry, Piece, Port, Seal};
 use crate::buffer::{Buffer, Region};
 use crate::immediate::Immediate;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "null",
     about: "holds nothing: measures the harness's own cost",
-    caps: Caps { keeps_bytes: false, survives: false, location: Location::None },
+    caps: Caps { keeps_bytes: false, survives: false, inline: true, location: Location::None },
     options: &[("moves", "yes unless given; no: entries are booked and their bytes are not even made")],
     open: |site| {
         let moves = site.options.choice("moves", &[("yes", true), ("no", false)])?;
@@ -41,8 +41,8 @@ impl Backend for Null {
         Ok(Box::new(NullPort::default()))
     }
 
-    fn books_only(&self) -> bool {
-        !self.moves
+    fn contents(&self) -> Contents {
+        if self.moves { Contents::Moved } else { Contents::Booked }
     }
 }
 

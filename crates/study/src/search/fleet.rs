@@ -23,8 +23,15 @@ use crate::sweep::point::Point;
 const ONE_POOL: &str = "num_workers";
 const TWO_POOLS: [&str; 2] = ["num_prefill_workers", "num_decode_workers"];
 
+/// A fleet that changes has no size of its own.
+pub(super) const AUTOSCALED: &str = "a search for a fleet goes over numbers of workers that stay: \
+     take \"autoscale\" out, or search for the best by gpu_hours";
+
 /// Where the sides of a fleet are among the axes.
 pub(super) fn check_axes(axes: &[Axis]) -> Result<(), String> {
+    if axes.iter().any(|axis| axis.name.starts_with("autoscale")) {
+        return Err(AUTOSCALED.to_owned());
+    }
     sides(axes).map(drop).ok_or_else(|| {
         format!("a search for a fleet needs an axis {ONE_POOL}, or both of {}", TWO_POOLS.join(" and "))
     })

@@ -86,6 +86,9 @@ impl SearchSpec {
                 if spec.mode != Mode::Grid {
                     return Err(wrong("goal", "a search for a fleet goes over [axes], mode = \"grid\""));
                 }
+                if spec.base.autoscale.is_some() {
+                    return Err(wrong("goal", fleet::AUTOSCALED));
+                }
                 fleet::check_axes(&spec.axes).map_err(|message| wrong("goal", &message))?;
                 let prefer = match section.text("prefer")? {
                     Some(name) => metric::find(&name).map_err(|error| {

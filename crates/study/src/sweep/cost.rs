@@ -3,22 +3,28 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use wavetank::Plan;
 use wavetank_model::{Error, Result, accelerator, nearest};
 
-use super::document::Section;
+use super::document::{Document, Section, Tree};
 use super::metric;
+use super::storage_price::{self, StoragePrices};
 
 /// `[cost]` of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CostSpec {
     table: Vec<Price>,
-    /// Whether the table is ours, whose prices are nobody's in particular.
+    /// The user's table; what is ours has prices of nobody in particular.
+    file: Option<PathBuf>,
+    /// Whether the table is ours.
     is_built_in: bool,
     /// The GPU of all workers, where the file names one.
     gpu: Option<String>,
     prefill_gpu: Option<String>,
     decode_gpu: Option<String>,
+    /// What memory and tiers cost.
+    storage: StoragePrices,
 }
 
 /// What one GPU costs and draws.
@@ -37,17 +43,29 @@ struct Price {
 pub(crate) struct Fleet {
     prefill: Price,
     decode: Price,
+    /// What its memory and tiers cost an hour.
+    storage_usd_per_hour: f64,
 }
 
 const BUILT_IN: &str = include_str!("../../../../profiles/gpu_costs.csv");
 const COLUMNS: [&str; 4] = ["gpu", "usd_per_hour", "busy_watts", "idle_watts"];
+/// The keys of `[cost]`, besides prices of a GiB.
+const KEYS: [&str; 5] = ["decode_gpu", "gpu", "gpu_hour", "prefill_gpu", "table"];
+/// What a GPU is called that has a price and no name.
+const NAMELESS: &str = "gpu";
 /// Columns that users' tables need not have.
 const SOURCES: [&str; 3] = ["price_date", "price_source", "power_source"];
 
 impl CostSpec {
     pub(crate) fn read(section: Option<&Section<'_>>, folder: &Path) -> Result<Option<Self>> {
         let Some(section) = section else { return Ok(None) };
-        section.only(&["decode_gpu", "gpu", "prefill_gpu", "table"])?;
+        let by_gib = section.entries().iter().map(|(key, _)| key.as_str());
+        let by_gib = by_gib.filter(|key| key.ends_with(storage_price::SUFFIX));
+        section.only(&KEYS.into_iter().chain(by_gib).collect::<Vec<_>>())?;
+        let storage = StoragePrices::read(section)?;
+        if let Some(usd_per_hour) = section.value("gpu_hour", "a number, 0 or more", amount)? {
+            return Self::of_hour(section, usd_per_hour, storage).map(Some);
+        }
         let table = match section.text("table")? {
             None => table(BUILT_IN, "the built-in table")?,
             Some(name) => {
@@ -65,8 +83,64 @@ impl CostSpec {
             Ok(name)
         };
         let (gpu, prefill_gpu, decode_gpu) = (gpu("gpu")?, gpu("prefill_gpu")?, gpu("decode_gpu")?);
-        let is_built_in = section.text("table")?.is_none();
-        Ok(Some(Self { table, is_built_in, gpu, prefill_gpu, decode_gpu }))
+        let file = section.text("table")?.map(|name| folder.join(name));
+        let is_built_in = file.is_none();
+        Ok(Some(Self { table, file, is_built_in, gpu, prefill_gpu, decode_gpu, storage }))
+    }
+
+    /// One price for every GPU, of which nothing else is known.
+    fn of_hour(section: &Section<'_>, usd_per_hour: f64, storage: StoragePrices) -> Result<Self> {
+        let others = KEYS.into_iter().filter(|key| *key != "gpu_hour");
+        if let Some((key, node)) = others.filter_map(|key| Some((key, section.node(key)?))).next() {
+            let message = format!("\"gpu_hour\" is the price of every GPU: leave out \"{key}\"");
+            return Err(section.document.wrong(node.line, message));
+        }
+        let (gpu, watts, sources) = (NAMELESS.to_owned(), f64::NAN, <[String; 3]>::default());
+        let price = Price { gpu: gpu.clone(), usd_per_hour, busy_watts: watts, idle_watts: watts, sources };
+        let (prefill_gpu, decode_gpu) = (None, None);
+        Ok(Self {
+            table: vec![price],
+            file: None,
+            is_built_in: false,
+            gpu: Some(gpu),
+            prefill_gpu,
+            decode_gpu,
+            storage,
+        })
+    }
+
+    /// The same keys as a flag has them: `gpu_hour=2.5,ram_gib_hour=0.004`. Errors name the flag.
+    pub(crate) fn of_flag(text: &str, flag: &str) -> Result<Self> {
+        let mut entries: Vec<(String, Tree)> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let (key, value) = part
+                .split_once('=')
+                .filter(|(key, value)| !key.is_empty() && !value.is_empty())
+                .ok_or_else(|| {
+                    Error::usage(format!("\"{part}\" is no NAME=VALUE"))
+                        .at(flag)
+                        .hint("such as gpu_hour=2.5,ram_gib_hour=0.004,disk_gib_hour=0.0001")
+                })?;
+            if entries.iter().any(|(known, _)| known == key) {
+                return Err(Error::usage(format!("\"{key}\" is given twice")).at(flag));
+            }
+            let number = value.parse::<f64>().ok().filter(|number| number.is_finite());
+            let value = number.map_or_else(|| Value::from(value), Value::from);
+            entries.push((key.to_owned(), Tree::Plain(value)));
+        }
+        let document = Document::of_tree(Tree::Table(entries), flag)?;
+        let spec = Self::read(Some(&document.section()), Path::new(""))?;
+        Ok(spec.expect("there is a section"))
+    }
+
+    /// The file of prices, where there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Tiers without a price, and prices of nothing.
+    pub(crate) fn gaps(&self, plan: &Plan) -> Vec<String> {
+        self.storage.gaps(plan)
     }
 
     /// What a reader must know of costs that are not from a user's own table, for each GPU.
@@ -96,7 +170,8 @@ impl CostSpec {
             (named(&self.prefill_gpu, &simulation.engine), named(&self.decode_gpu, decoding));
         let (Some(prefill), Some(decode)) = (prefill, decode) else { return Ok(None) };
         let price = |name: &str| price(&self.table, name).cloned();
-        Ok(Some(Fleet { prefill: price(&prefill)?, decode: price(&decode)? }))
+        let storage_usd_per_hour = self.storage.usd_per_hour(plan);
+        Ok(Some(Fleet { prefill: price(&prefill)?, decode: price(&decode)?, storage_usd_per_hour }))
     }
 }
 
@@ -117,7 +192,8 @@ impl Fleet {
             (hours * price.usd_per_hour, energy)
         };
         let (prefill, decode) = (pool("prefill", &self.prefill), pool("decode", &self.decode));
-        let (usd, watt_hours) = (prefill.0 + decode.0, prefill.1 + decode.1);
+        let storage = self.storage_usd_per_hour * of("duration_ms") / 3.6e6;
+        let (usd, watt_hours) = (prefill.0 + decode.0 + storage, prefill.1 + decode.1);
         let (output, all) = (of("total_output_tokens") / 1e6, of("processed_tokens") / 1e6);
         let per = |amount: f64, millions: f64| if millions > 0.0 { amount / millions } else { f64::NAN };
         for (name, value) in
@@ -126,6 +202,11 @@ impl Fleet {
             metrics[metric::number(name)] = value;
         }
     }
+}
+
+/// An amount of money.
+pub(super) fn amount(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|amount| amount.is_finite() && *amount >= 0.0)
 }
 
 /// The row of a GPU, by its name in the table or by another name of it.
@@ -207,7 +288,8 @@ mod tests {
     }
 
     /// One hour of two workers of four GPUs, a quarter of it busy, for two million tokens, half of them
-    /// output: 8 GPU hours at 3 $ are 24 $; 2 busy hours at 700 W and 6 idle ones at 100 W are 2000 Wh.
+    /// output: 8 GPU hours at 3 $ are 24 $, an hour of tiers at 6 $; 2 busy hours at 700 W and 6 idle ones at
+    /// 100 W are 2000 Wh.
     #[test]
     fn money_and_energy_are_those_of_the_whole_fleet() {
         let price = Price {
@@ -217,13 +299,14 @@ mod tests {
             idle_watts: 100.0,
             sources: <[String; 3]>::default(),
         };
-        let fleet = Fleet { prefill: price.clone(), decode: price };
+        let fleet = Fleet { prefill: price.clone(), decode: price, storage_usd_per_hour: 6.0 };
         let mut metrics = vec![f64::NAN; metric::all().len()];
         for (name, value) in [
             ("prefill_gpus_per_worker", 0.0),
             ("decode_gpus_per_worker", 4.0),
             ("prefill_worker_seconds", 0.0),
             ("decode_worker_seconds", 7200.0),
+            ("duration_ms", 3.6e6),
             ("prefill_busy_seconds", 0.0),
             ("decode_busy_seconds", 1800.0),
             ("total_output_tokens", 1e6),
@@ -233,7 +316,30 @@ mod tests {
         }
         fleet.derive(&mut metrics);
         let derived: Vec<f64> = metric::DERIVED.iter().map(|name| metrics[metric::number(name)]).collect();
-        assert_eq!(derived, [24.0, 12.0, 1000.0]);
+        assert_eq!(derived, [30.0, 15.0, 1000.0]);
+    }
+
+    #[test]
+    fn a_flag_has_the_keys_of_a_file() {
+        let spec = CostSpec::of_flag("gpu_hour=2.5,ram_gib_hour=0.004", "--price").unwrap();
+        assert_eq!(price(&spec.table, "gpu").unwrap().usd_per_hour, 2.5);
+        assert!(!spec.is_built_in);
+        let spec = CostSpec::of_flag("gpu=h200", "--price").unwrap();
+        assert!(spec.is_built_in && spec.gpu.as_deref() == Some("h200"));
+        for (text, expected) in [
+            ("", "--price: \"\" is no NAME=VALUE\nhint: such as gpu_hour=2.5"),
+            ("gpu_hour", "--price: \"gpu_hour\" is no NAME=VALUE"),
+            ("gpu_hour=-1", "--price: \"gpu_hour\" must be a number, 0 or more, not -1.0"),
+            ("gpu_hour=nan", "--price: \"gpu_hour\" must be a number, 0 or more, not \"nan\""),
+            ("gpu_hour=2,gpu_hour=3", "--price: \"gpu_hour\" is given twice"),
+            ("gpu_hour=2,gpu=h200", "--price: \"gpu_hour\" is the price of every GPU: leave out \"gpu\""),
+            ("gpu_hours=2", "--price: unknown field \"gpu_hours\"\nhint: did you mean gpu_hour?"),
+            ("ram_gib_hour=cheap", "--price: \"ram_gib_hour\" must be a number, 0 or more, not \"cheap\""),
+            ("gpu=h2000", "--price: GPU \"h2000\" has no price\nhint: "),
+        ] {
+            let message = CostSpec::of_flag(text, "--price").unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}");
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use wavetank::{Plan, Replayed};
-use wavetank_model::{Error, Result, nearest};
+use wavetank::Replayed;
+use wavetank_model::{Error, Nanos, Result, WorkerRole, nearest};
 use wavetank_report::{Pool, Serving, Sla};
 
 /// A number that every row has.
@@ -93,8 +93,8 @@ pub(crate) fn value(metric: usize, value: f64) -> Option<Value> {
 }
 
 /// What a run measured, in the order of [`all`]; the derived ones are not there yet.
-pub(crate) fn of_run(plan: &Plan, run: &Replayed) -> Vec<f64> {
-    let ours = ours(plan, run);
+pub(crate) fn of_run(run: &Replayed) -> Vec<f64> {
+    let ours = ours(run);
     let read = |metric: &Metric| match metric.name.strip_prefix("counts.") {
         Some(count) => total(run.report.get("counts").and_then(|counts| counts.get(count))),
         None => {
@@ -113,19 +113,31 @@ fn total(value: Option<&Value>) -> f64 {
     }
 }
 
+/// The sides of a fleet; workers that do all of a request are counted as decode workers.
+const PREFILL: &[WorkerRole] = &[WorkerRole::Prefill];
+const DECODE: &[WorkerRole] = &[WorkerRole::Aggregated, WorkerRole::Decode];
+
 /// In the order of [`OURS`].
-fn ours(plan: &Plan, run: &Replayed) -> [f64; 4] {
-    let simulation = &plan.simulation;
-    let workers = &run.summary.attribution.workers;
-    let prefilling = if simulation.decode.is_some() { simulation.num_workers as usize } else { 0 };
-    let busy =
-        |part: &[wavetank_report::WorkerShare]| part.iter().map(|one| one.busy.as_seconds()).sum::<f64>();
-    let (prefill, decode) = workers.split_at(prefilling.min(workers.len()));
-    let (prefill_busy, decode_busy) = (busy(prefill), busy(decode));
-    let span = run.summary.attribution.span.as_seconds() * workers.len() as f64;
+fn ours(run: &Replayed) -> [f64; 4] {
+    let (attribution, roles) = (&run.summary.attribution, &run.outcome.roles);
+    let side = |pools: &'static [WorkerRole]| {
+        let workers = attribution.workers.iter().zip(roles);
+        workers.filter(|(_, role)| pools.contains(role)).map(|(share, _)| share)
+    };
+    let busy = |pools| side(pools).map(|one| one.busy.as_seconds()).sum::<f64>();
+    let (prefill_busy, decode_busy) = (busy(PREFILL), busy(DECODE));
+    // The most at a time, where the number changes.
+    let most = |pools: &'static [WorkerRole]| match &run.summary.scaling {
+        None => side(pools).count() as f64,
+        Some(scaling) => pools.iter().map(|&pool| f64::from(scaling.most(pool))).sum(),
+    };
+    let span = match &run.summary.scaling {
+        None => attribution.span.as_seconds() * attribution.workers.len() as f64,
+        Some(_) => attribution.workers.iter().filter_map(|one| one.present).map(Nanos::as_seconds).sum(),
+    };
     let gpus = |key: &str| total(run.report.get(key));
-    let number = prefill.len() as f64 * gpus("prefill_gpus_per_worker")
-        + decode.len() as f64 * gpus("decode_gpus_per_worker");
+    let number =
+        most(PREFILL) * gpus("prefill_gpus_per_worker") + most(DECODE) * gpus("decode_gpus_per_worker");
     [(prefill_busy + decode_busy) / span.max(1e-9), decode_busy, number, prefill_busy]
 }
 

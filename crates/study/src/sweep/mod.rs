@@ -7,7 +7,7 @@
 pub(crate) mod axis;
 pub(crate) mod bank;
 pub(crate) mod bound;
-mod cost;
+pub(crate) mod cost;
 pub(crate) mod document;
 pub(crate) mod finished;
 mod job;
@@ -20,6 +20,7 @@ mod remote;
 mod row;
 mod runner;
 pub(crate) mod spec;
+pub(crate) mod storage_price;
 pub(crate) mod store;
 mod table;
 
@@ -266,12 +267,13 @@ impl<'s> Sweep<'s> {
     /// What must be known of the prices that were taken.
     fn caveats(&self, asked: &[Asked<'_>]) -> Result<Vec<String>> {
         let Some(cost) = &self.planner.spec.cost else { return Ok(Vec::new()) };
-        let mut gpus = BTreeSet::new();
+        let (mut gpus, mut gaps) = (BTreeSet::new(), BTreeSet::new());
         for (point, _) in asked {
-            let fleet = cost.fleet(&self.planner.plan(&point.values)?)?;
-            gpus.extend(fleet.iter().flat_map(Fleet::gpus));
+            let plan = self.planner.plan(&point.values)?;
+            gpus.extend(cost.fleet(&plan)?.iter().flat_map(Fleet::gpus));
+            gaps.extend(cost.gaps(&plan));
         }
-        Ok(cost.caveats(&gpus))
+        Ok(cost.caveats(&gpus).into_iter().chain(gaps).collect())
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wavetank::{Keep, Observer, Replayed, Tapes, Unwatched, WorkloadPlan, replay, replay_tape};
+use wavetank::{Keep, Observer, Plan, Replayed, Tapes, Unwatched, WorkloadPlan, replay, replay_tape};
 use wavetank_model::Result;
 use wavetank_trace::Tape;
 
 use super::finished::Finished;
 use super::job::Job;
 use super::metric;
+use super::point::Part;
 
 /// Traces that are held at a time take about so much, besides the one in use.
 const TAPES_BYTES: usize = 128 << 20;
@@ -56,27 +57,26 @@ impl Default for Local {
 
 impl Runner for Local {
     fn run(&self, job: &Job, stop: &Stop<'_>) -> Result<Option<Finished>> {
-        let replayed = self.replay(job, stop.asked).map_err(|error| job.named_error(error))?;
+        let observer = Observer { watch: &mut Unwatched, stop: stop.asked, keep: Keep::default() };
+        let replayed = self.replay(&job.plan, job.part, observer).map_err(|error| job.named_error(error))?;
         if replayed.outcome.interrupted {
             return Ok(None);
         }
         let warnings = replayed.warnings.iter().map(|warning| job.named(warning)).collect();
-        Ok(Some(Finished { metrics: metric::of_run(&job.plan, &replayed), warnings }))
+        Ok(Some(Finished { metrics: metric::of_run(&replayed), warnings }))
     }
 }
 
 impl Local {
-    fn replay(&self, job: &Job, stop: &AtomicBool) -> Result<Replayed> {
-        let observer = Observer { watch: &mut Unwatched, stop, keep: Keep::default() };
-        match &job.plan.workload {
+    /// Replays a part of what `plan` says.
+    pub(crate) fn replay(&self, plan: &Plan, part: Part, observer: Observer<'_>) -> Result<Replayed> {
+        let of_tape =
+            |tape: &Tape, observer| replay_tape(plan, tape, tape.first(part.of(tape.requests())), observer);
+        match &plan.workload {
             // There is nothing to read, so nothing to share.
-            WorkloadPlan::Synthetic(_) if job.part.is_whole() => replay(&job.plan, observer),
-            WorkloadPlan::Synthetic(_) => of_tape(job, &Tapes::read(&job.plan)?, observer),
-            WorkloadPlan::Trace { .. } => of_tape(job, &*self.tapes.of(&job.plan)?, observer),
+            WorkloadPlan::Synthetic(_) if part.is_whole() => replay(plan, observer),
+            WorkloadPlan::Synthetic(_) => of_tape(&Tapes::read(plan)?, observer),
+            WorkloadPlan::Trace { .. } => of_tape(&*self.tapes.of(plan)?, observer),
         }
     }
-}
-
-fn of_tape(job: &Job, tape: &Tape, observer: Observer<'_>) -> Result<Replayed> {
-    replay_tape(&job.plan, tape, tape.first(job.part.of(tape.requests())), observer)
 }

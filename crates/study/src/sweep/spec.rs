@@ -138,7 +138,10 @@ impl Spec {
             (Value::String(text), _) if text.starts_with('@') => {
                 args.set(name, &json!(format!("@{}", self.within(&text[1..]))))
             }
-            _ => args.set(name, value),
+            _ => {
+                let placed = wavetank::relocated_tiers(&canonical, value, &|path| self.within(path));
+                args.set(name, &placed)
+            }
         }
     }
 

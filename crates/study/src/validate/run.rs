@@ -112,6 +112,7 @@ impl Run {
                 load: Load::Schedule,
                 max_sim_time: None,
                 seed: self.engine.seed,
+                scaling: None,
             },
             sla: Sla::default(),
             warnings: Vec::new(),

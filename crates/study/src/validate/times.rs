@@ -104,7 +104,10 @@ impl Sink<ServeEvent<'_>> for Times {
             | ServeEvent::RequestHandedOff { .. }
             | ServeEvent::PromptComputed { .. }
             | ServeEvent::RequestCancelled { .. }
-            | ServeEvent::PassesRan { .. } => {}
+            | ServeEvent::PassesRan { .. }
+            | ServeEvent::WorkerChanged { .. }
+            | ServeEvent::PoolScaled { .. }
+            | ServeEvent::Tier(_) => {}
         }
     }
 }

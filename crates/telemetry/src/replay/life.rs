@@ -1,6 +1,8 @@
 //! What a simulated request went through, from its arrival to its end, phase after phase.
 
-use wavetank_model::{HandoffTimes, InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, WorkerId};
+use wavetank_model::{
+    HandoffTimes, InFlight, Nanos, RejectReason, Request, RequestId, ServeEvent, TierEvent, WorkerId,
+};
 
 /// A request that ended.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(super) struct Life {
     pub(super) preemptions: u32,
     /// They follow each other without a gap, but for a handoff that waited for room before.
     pub(super) phases: Vec<Phase>,
+    /// What came from tiers, in order; each is within a phase.
+    pub(super) loads: Vec<Load>,
     pub(super) fate: Fate,
 }
 
@@ -26,6 +30,14 @@ pub(super) struct Admission {
     pub(super) at: Nanos,
     pub(super) worker: WorkerId,
     pub(super) reused_tokens: u32,
+}
+
+impl Load {
+    /// Whether it began in a phase and took time.
+    pub(super) fn is_within(&self, phase: &Phase) -> bool {
+        let began = (phase.start..phase.end).contains(&self.asked);
+        began && self.at > self.asked && phase.worker == Some(self.worker)
+    }
 }
 
 /// How a request ended.
@@ -47,6 +59,17 @@ pub(super) struct Phase {
     pub(super) end: Nanos,
     /// Prompt tokens computed, or tokens emitted.
     pub(super) tokens: u32,
+}
+
+/// KV that came from tiers.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    pub(super) worker: WorkerId,
+    pub(super) asked: Nanos,
+    pub(super) at: Nanos,
+    pub(super) tokens: u32,
+    /// `cpu=512 disk=64`.
+    pub(super) by_tier: String,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,14 +97,29 @@ impl Kind {
 
 /// All requests in flight.
 #[derive(Default)]
-pub(super) struct Lives(InFlight<Life>);
+pub(super) struct Lives {
+    in_flight: InFlight<Life>,
+    tiers: Vec<String>,
+}
 
 impl Lives {
+    /// Says what tiers are called.
+    pub(super) fn name(&mut self, tiers: &[String]) {
+        self.tiers = tiers.to_vec();
+    }
+
+    fn loaded(&mut self, id: RequestId, load: Load, tokens: &[u32]) {
+        let named = self.tiers.iter().zip(tokens).filter(|(_, tokens)| **tokens > 0);
+        let by_tier: Vec<String> = named.map(|(name, tokens)| format!("{name}={tokens}")).collect();
+        let load = Load { tokens: tokens.iter().sum(), by_tier: by_tier.join(" "), ..load };
+        self.life(id).loads.push(load);
+    }
+
     /// Takes note of an event; gives the request that ended with it.
     pub(super) fn record(&mut self, event: &ServeEvent<'_>) -> Option<Life> {
         match *event {
             ServeEvent::RequestArrived { request, at, details } => {
-                self.0.insert(request, born(request, at, details));
+                self.in_flight.insert(request, born(request, at, details));
             }
             ServeEvent::RequestAdmitted { request, worker, at, reused_tokens } => {
                 let life = self.life(request);
@@ -118,24 +156,31 @@ impl Lives {
                 current.worker = current.worker.or(worker);
                 return self.end(request, at, Fate::Cancelled);
             }
+            ServeEvent::Tier(TierEvent::Loaded { request, worker, tokens, asked, at }) => {
+                let load = Load { worker, asked, at, tokens: 0, by_tier: String::new() };
+                self.loaded(request, load, tokens);
+            }
             ServeEvent::RequestRouted { .. }
             | ServeEvent::RequestQueued { .. }
-            | ServeEvent::PassesRan { .. } => {}
+            | ServeEvent::PassesRan { .. }
+            | ServeEvent::WorkerChanged { .. }
+            | ServeEvent::PoolScaled { .. }
+            | ServeEvent::Tier(_) => {}
         }
         None
     }
 
     /// Those that are in flight at the end.
     pub(super) fn rest(&mut self, end: Nanos) -> Vec<Life> {
-        self.0.drain().map(|(_, life)| life.ended(end, Fate::Unfinished)).collect()
+        self.in_flight.drain().map(|(_, life)| life.ended(end, Fate::Unfinished)).collect()
     }
 
     fn life(&mut self, id: RequestId) -> &mut Life {
-        self.0.value_mut(id).expect("events of a request come between its arrival and its end")
+        self.in_flight.value_mut(id).expect("events of a request come between its arrival and its end")
     }
 
     fn end(&mut self, id: RequestId, at: Nanos, fate: Fate) -> Option<Life> {
-        self.0.remove(id).map(|life| life.ended(at, fate))
+        self.in_flight.remove(id).map(|life| life.ended(at, fate))
     }
 }
 
@@ -153,6 +198,7 @@ fn born(id: RequestId, at: Nanos, request: &Request) -> Life {
         admission: None,
         preemptions: 0,
         phases: vec![Phase { kind: Kind::Queue, worker: None, start: at, end: at, tokens: 0 }],
+        loads: Vec::new(),
         fate: Fate::Unfinished,
     }
 }

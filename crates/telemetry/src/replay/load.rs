@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, btree_map};
 
-use wavetank_model::{InFlight, Nanos, RequestId, ServeEvent, WorkerId};
+use wavetank_model::{InFlight, Nanos, RequestId, ServeEvent, WorkerId, WorkerRole};
 
 /// What one worker has.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,8 +23,10 @@ pub(super) struct Change {
 /// end before another request of the same pass is admitted.
 #[derive(Default)]
 pub(super) struct Loads {
-    /// Workers below compute prompts only.
+    /// Workers below compute prompts only, where nothing else was told of them.
     prefill_workers: u32,
+    /// What was told of workers.
+    told: BTreeMap<WorkerId, WorkerRole>,
     workers: Vec<Worker>,
     requests: InFlight<Whereabouts>,
 }
@@ -55,6 +57,16 @@ impl Loads {
         Self { prefill_workers, ..Self::default() }
     }
 
+    /// What a worker does of a request.
+    pub(super) fn role(&self, worker: WorkerId) -> WorkerRole {
+        match (self.told.get(&worker), self.prefill_workers) {
+            (Some(&role), _) => role,
+            (None, 0) => WorkerRole::Aggregated,
+            (None, prefill) if worker.0 < prefill => WorkerRole::Prefill,
+            (None, _) => WorkerRole::Decode,
+        }
+    }
+
     /// Takes note of an event; `tell` hears what is settled by it.
     pub(super) fn record(&mut self, event: &ServeEvent<'_>, tell: &mut dyn FnMut(Change)) {
         match *event {
@@ -77,7 +89,7 @@ impl Loads {
                 self.settle(worker, start, tell);
                 let whereabouts = self.whereabouts(request);
                 whereabouts.missing = whereabouts.missing.saturating_sub(tokens);
-                if worker.0 < self.prefill_workers && self.whereabouts(request).missing == 0 {
+                if self.role(worker) == WorkerRole::Prefill && self.whereabouts(request).missing == 0 {
                     self.put(request, Place::Nowhere, start + step);
                 }
             }
@@ -93,7 +105,11 @@ impl Loads {
                 self.put(request, Place::Nowhere, at);
                 self.requests.remove(request);
             }
-            ServeEvent::RequestRouted { .. } | ServeEvent::PassesRan { .. } => {}
+            ServeEvent::WorkerChanged { worker, pool, .. } => drop(self.told.insert(worker, pool)),
+            ServeEvent::RequestRouted { .. }
+            | ServeEvent::PassesRan { .. }
+            | ServeEvent::PoolScaled { .. }
+            | ServeEvent::Tier(_) => {}
         }
     }
 

@@ -66,6 +66,13 @@ impl<W: Write> ReplayTrace<W> {
         }
     }
 
+    /// The same, which knows the tiers that requests load from by their names, from the fastest.
+    #[must_use]
+    pub fn naming(mut self, tiers: &[String]) -> Self {
+        self.lives.name(tiers);
+        self
+    }
+
     /// The run is over at `end`: what is in flight ends unfinished.
     pub fn finish(mut self, end: Nanos) -> Finished<W> {
         for life in self.lives.rest(end) {

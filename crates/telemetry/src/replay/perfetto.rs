@@ -4,16 +4,15 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use wavetank_model::{Nanos, ServeEvent, WorkerId};
+use wavetank_model::{Nanos, ServeEvent, WorkerId, WorkerRole};
 
-use super::life::{Fate, Life, Phase};
+use super::life::{Fate, Life, Load, Phase};
 use super::load::{Change, Loads};
 
 /// Writes trace events, one per line.
 pub(super) struct Slices<W> {
     out: W,
     loads: Loads,
-    prefill_workers: u32,
     /// By worker: whether its process has a name.
     named: Vec<bool>,
     is_first: bool,
@@ -36,7 +35,7 @@ fn pid(worker: WorkerId) -> u64 {
 impl<W: Write> Slices<W> {
     pub(super) fn new(out: W, prefill_workers: u32) -> Self {
         let (loads, named) = (Loads::new(prefill_workers), Vec::new());
-        Self { out, loads, prefill_workers, named, is_first: true }
+        Self { out, loads, named, is_first: true }
     }
 
     /// Counts.
@@ -60,6 +59,10 @@ impl<W: Write> Slices<W> {
             // What took no time cannot be seen.
             for phase in phases.iter().filter(|phase| phase.end > phase.start) {
                 self.open(&track, phase.kind.name(), phase.start, |out| tokens(out, phase))?;
+                for load in life.loads.iter().filter(|load| load.is_within(phase)) {
+                    self.open(&track, "load", load.asked, |out| loaded(out, load))?;
+                    self.close(&track, "load", load.at.min(phase.end))?;
+                }
                 self.close(&track, phase.kind.name(), phase.end)?;
             }
             self.close(&track, "request", last.end)?;
@@ -90,10 +93,10 @@ impl<W: Write> Slices<W> {
         if std::mem::replace(&mut self.named[worker.index()], true) {
             return Ok(());
         }
-        let role = match (self.prefill_workers, worker.0) {
-            (0, _) => "worker",
-            (prefill, number) if number < prefill => "prefill worker",
-            _ => "decode worker",
+        let role = match self.loads.role(worker) {
+            WorkerRole::Aggregated => "worker",
+            WorkerRole::Prefill => "prefill worker",
+            WorkerRole::Decode => "decode worker",
         };
         let (pid, number) = (pid(worker), worker.0);
         self.begin()?;
@@ -157,6 +160,10 @@ fn arguments(out: &mut dyn Write, life: &Life) -> io::Result<()> {
         Fate::Cancelled => write!(out, ",\"cancelled\":true"),
         Fate::Unfinished => write!(out, ",\"unfinished\":true"),
     }
+}
+
+fn loaded(out: &mut dyn Write, load: &Load) -> io::Result<()> {
+    write!(out, "\"tokens\":{},\"tiers\":\"{}\"", load.tokens, load.by_tier)
 }
 
 fn tokens(out: &mut dyn Write, phase: &Phase) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use wavetank_model::Nanos;
 
-use super::life::{Fate, Kind, Life, Phase};
+use super::life::{Fate, Kind, Life, Load, Phase};
 use crate::ids::Ids;
 use crate::json;
 use crate::resource::Resource;
@@ -57,6 +57,9 @@ impl<W: Write> Spans<W> {
         for phase in &life.phases {
             add(ids.span(), phase.kind.name().into(), (phase.start, phase.end), phase_attributes(phase));
         }
+        for load in &life.loads {
+            add(ids.span(), "load".into(), (load.asked, load.at), load_attributes(load));
+        }
         if let Fate::Rejected(reason) = life.fate {
             let root = self.waiting.iter_mut().rev().find(|span| span.span_id == root_id);
             root.expect("added above").failure = Some(reason.name().into());
@@ -104,6 +107,14 @@ fn hits(reused: u32, prompt: u32) -> Vec<Attribute> {
         ("hit_tokens", reused.into()),
         ("requested_tokens", prompt.into()),
         ("hit_rate", rate(reused.into(), prompt.into())),
+    ]
+}
+
+fn load_attributes(load: &Load) -> Vec<Attribute> {
+    vec![
+        ("worker", load.worker.0.into()),
+        ("loaded_tokens", load.tokens.into()),
+        ("tier_tokens", Value::Text(load.by_tier.as_str().into())),
     ]
 }
 

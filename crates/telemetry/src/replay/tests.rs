@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use wavetank_model::{HandoffTimes, Labels, Priority, Prompt, Request, RequestId, SessionId, WorkerId};
+use wavetank_model::{
+    HandoffTimes, Labels, Priority, Prompt, Request, RequestId, SessionId, TierEvent, WorkerId,
+};
 
 use super::*;
 
@@ -250,4 +252,46 @@ fn what_is_in_flight_is_written_as_such() {
     let slices = finished.slices.unwrap().unwrap();
     let slices: Value = serde_json::from_slice(&slices).unwrap();
     assert_eq!(slices["traceEvents"], serde_json::json!([]), "no worker took it");
+}
+
+/// Broken by: a load that is lost, has no names, or is drawn outside the phase that waits for it.
+#[test]
+fn a_load_is_a_child_of_its_request() {
+    let details = details("x");
+    let tiers = ["cpu".to_owned(), "disk".to_owned()];
+    let mut trace = ReplayTrace::new(Some(Vec::new()), Some(Vec::new()), 7, 0).naming(&tiers);
+    for event in [
+        ServeEvent::RequestArrived { request: ID, at: Nanos(5), details: &details },
+        ServeEvent::RequestQueued { request: ID, worker: WORKER, at: Nanos(8) },
+        ServeEvent::Tier(TierEvent::Loaded {
+            request: ID,
+            worker: WORKER,
+            tokens: &[32, 0],
+            asked: Nanos(8),
+            at: Nanos(20),
+        }),
+        ServeEvent::RequestAdmitted { request: ID, worker: WORKER, at: Nanos(24), reused_tokens: 32 },
+        ServeEvent::TokensEmitted { worker: WORKER, start: Nanos(24), steps: &[Nanos(9)], requests: &[ID] },
+        ServeEvent::RequestCompleted { request: ID, worker: WORKER, at: Nanos(33) },
+    ] {
+        trace.record(&event);
+    }
+    let finished = trace.finish(Nanos(33));
+    let line: Value = serde_json::from_slice(&finished.spans.unwrap().unwrap()).unwrap();
+    let spans = line["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let load = spans.iter().find(|span| span["name"] == "load").unwrap();
+    assert_eq!(load["parentSpanId"], spans[0]["spanId"]);
+    assert_eq!(load["endTimeUnixNano"], (spans::EPOCH.0 + 20).to_string());
+    let told = load["attributes"].to_string();
+    assert!(told.contains("cpu=32") && !told.contains("disk"), "{told}");
+    let slices: Value = serde_json::from_slice(&finished.slices.unwrap().unwrap()).unwrap();
+    let drawn: Vec<String> = slices["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["ph"] == "b" || event["ph"] == "e")
+        .map(|event| format!("{} {} {}", event["ph"], event["name"], event["ts"]).replace('"', ""))
+        .collect();
+    let queue = ["b request 0.005", "b queue 0.005", "b load 0.008", "e load 0.02", "e queue 0.024"];
+    assert_eq!(drawn[..5], queue);
 }

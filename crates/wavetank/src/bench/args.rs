@@ -42,6 +42,7 @@ pub struct BenchArgs {
     pub durable: bool,
     pub verify: bool,
     pub keep_cache: bool,
+    pub simulate: Vec<String>,
     pub io_threads: Option<u32>,
     pub io_depth: Option<u32>,
     pub max_concurrent_allocs: Option<u32>,

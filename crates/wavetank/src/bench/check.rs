@@ -11,6 +11,7 @@ use wavetank_store::backends;
 use super::findings::Findings;
 use super::place;
 use super::plan::BenchPlan;
+use super::simulated;
 
 /// Notes everything that is wrong with `plan`.
 pub(super) fn plan(plan: &BenchPlan, findings: &mut Findings) {
@@ -22,6 +23,7 @@ pub(super) fn plan(plan: &BenchPlan, findings: &mut Findings) {
         findings.take(sound.map_err(|error| error.within(format!("{name} tier"))));
     }
     rank(plan, findings);
+    simulated::check(plan, findings);
     findings.count("--trials", plan.trials.most.into(), 1, 1000);
     findings.within("--trials-ci", plan.trials.until_ci_percent.unwrap_or(1.0), 0.1, 100.0);
     let limits = &plan.criteria;

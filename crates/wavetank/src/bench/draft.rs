@@ -49,6 +49,11 @@ pub(super) struct Memory {
     pub(super) storage_gb: f64,
 }
 
+/// How many threads do I/O on a machine with so many cores, unless told otherwise.
+pub(crate) fn usual_io_threads(cores: u32) -> u32 {
+    (cores / 4).clamp(1, 8)
+}
+
 /// Whole bytes of so many GiB.
 pub(super) fn gib(gigabytes: f64) -> u64 {
     (gigabytes * GIB) as u64
@@ -71,6 +76,7 @@ impl<'a> Draft<'a> {
         let trials = self.trials();
         let memory = self.memory();
         let (feed, dataset) = self.feed();
+        let media = self.media();
         let (tiers, temporary_cache) = self.tiers(memory);
         let run = Plan {
             feed: feed.unwrap_or(Feed::Users(args.load.unwrap_or_default())),
@@ -107,6 +113,7 @@ impl<'a> Draft<'a> {
             storage_capacity_gb: memory.storage_gb,
             generation_mode,
             latency_tracing: args.enable_latency_tracing,
+            media,
             validation_trace: args.validation_trace.clone(),
             warnings: std::mem::take(&mut self.warnings),
         })
@@ -161,13 +168,13 @@ impl<'a> Draft<'a> {
         let users = args.num_users.unwrap_or(100);
         let users =
             self.findings.count("--num-users", users.into(), 1, self.config.limits.users.into()) as u32;
-        let time = self.time(mode);
+        let time = self.time();
         let (warmup, duration) = self.window(time, is_recorded);
         let role = self.role();
         let prepared = if role == Role::Decode { users.saturating_mul(PREPARED_PER_USER) } else { 0 };
         let cores = self.machine.cores;
         // On a virtual clock one operation is under way at a time.
-        let threads = args.io_threads.unwrap_or((cores / 4).clamp(1, 8));
+        let threads = args.io_threads.unwrap_or(usual_io_threads(cores));
         let threads = if time == Time::Virtual { 1 } else { threads };
         let precondition_depth = args.precondition_threads.filter(|threads| *threads > 0).unwrap_or(cores);
         Plan {
@@ -213,9 +220,18 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn time(&self, mode: GenerationMode) -> Time {
-        let is_virtual = mode == GenerationMode::Deterministic || self.args.io_trace_log.is_some();
-        if is_virtual { Time::Virtual } else { Time::Wall }
+    fn time(&self) -> Time {
+        match (self.is_simulated(), self.time_is_virtual()) {
+            (true, _) => Time::Modelled,
+            (false, true) => Time::Virtual,
+            (false, false) => Time::Wall,
+        }
+    }
+
+    /// Whether I/O takes no time.
+    pub(super) fn time_is_virtual(&self) -> bool {
+        let mode = self.args.generation_mode.unwrap_or_default();
+        mode == GenerationMode::Deterministic || self.args.io_trace_log.is_some()
     }
 
     fn pace(&self, mode: GenerationMode) -> Pace {

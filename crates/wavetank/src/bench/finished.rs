@@ -50,7 +50,8 @@ impl Benched {
 pub(super) struct Finished<'a> {
     pub(super) plan: &'a BenchPlan,
     pub(super) dataset: Option<Dataset>,
-    pub(super) harness: Harness,
+    /// Absent where nothing is driven.
+    pub(super) harness: Option<Harness>,
     pub(super) validation: Option<Validation>,
     pub(super) trials: Trials,
 }

@@ -104,6 +104,9 @@ fn check_counts(plan: &BenchPlan) -> Result<()> {
         let what = format!("the storage tier keeps no files: its backend is {name}");
         return Err(nothing(&what, "use direct or buffered"));
     }
+    if plan.is_simulated() {
+        return Err(nothing("nothing goes to a drive that is simulated", "leave out --simulate"));
+    }
     if plan.run.time == Time::Virtual {
         let hint = "leave out --generation-mode deterministic";
         return Err(nothing("nothing takes time on a virtual clock", hint));

@@ -3,7 +3,8 @@
 //! `args` is what was typed, `config` the YAML file, `model` the models; `draft` and the files it names put
 //! them together and collect everything that is wrong; [`BenchPlan`] is the result, the same for a benchmark
 //! that is run again. `run` takes it to a report: `dataset` reads recordings, `trials` compares runs, `warn`
-//! says what to know before using the numbers. `suite` makes and runs many of them for one machine.
+//! says what to know before using the numbers; `simulated` is what stands for devices. `suite` makes and runs
+//! many of them for one machine.
 
 mod args;
 mod block_layer;
@@ -30,6 +31,7 @@ mod rank;
 mod run;
 mod share;
 mod sheet;
+mod simulated;
 mod stamp;
 mod submission;
 pub mod suite;
@@ -43,12 +45,14 @@ mod validation;
 mod warn;
 
 pub use args::{BenchArgs, GenerationMode, GpuTier, ReadPolicy, Tokenizer, choice};
+pub(crate) use draft::usual_io_threads;
 pub use finished::Benched;
 pub use fio::check_fio_job;
 pub use merge::{Merged, Missing, merge};
 pub(crate) use model::bench_abouts;
 pub use model::{AttentionType, Dtype, ModelPlan, bench_models, memory_table};
 pub use package::{Checked, Finding, Package, Results, check_package, package_name};
+pub(crate) use place::free_bytes;
 pub use plan::{BenchPlan, DatasetPlan};
 pub use play::{PlayArgs, play_log};
 pub use rank::{Rank, Teller};
@@ -56,4 +60,5 @@ pub use run::{BenchFiles, BenchObserver, News, bench};
 pub use sheet::run_parameters;
 pub use submission::{SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS, Submission};
 pub use tape::{CallRecording, RecordedCalls};
+pub(crate) use tiers::option as backend_option;
 pub use trials::{TrialCount, TrialsPlan};

@@ -33,7 +33,7 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf> {
 }
 
 /// Bytes that are free for us where `path` is or will be.
-pub(super) fn free_bytes(path: &Path) -> Result<u64> {
+pub(crate) fn free_bytes(path: &Path) -> Result<u64> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let (existing, _) = resolve(path).map_err(failed)?;
     let system = statvfs(&existing).map_err(|error| failed(error.into()))?;

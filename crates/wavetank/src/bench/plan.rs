@@ -16,6 +16,7 @@ use super::findings::Findings;
 use super::machine::Machine;
 use super::model::ModelPlan;
 use super::rank::Rank;
+use super::simulated::Media;
 use super::trials::TrialsPlan;
 
 /// A storage benchmark with what its report needs to know. It is part of every report and can be run again.
@@ -57,6 +58,9 @@ pub struct BenchPlan {
     /// Whether bpftrace looks at the block layer meanwhile.
     #[serde(default)]
     pub latency_tracing: bool,
+    /// What stands for the device of each tier; none where devices are real.
+    #[serde(default, skip_serializing_if = "Media::is_empty")]
+    pub media: Media,
     /// A run whose hit rate is compared; absent without one.
     pub validation_trace: Option<PathBuf>,
     /// What was typed and has no effect, and what is not as it was asked for.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use wavetank_bench::{Ended, Feed, Harness, Observer, Outcome, Time, Watch};
+use wavetank_bench::{Ended, Feed, Given, Harness, Observer, Outcome, Time, Watch};
 use wavetank_model::{Error, Result, TierRole};
 use wavetank_report::storage::{AtEnd, ClassTarget, Clock, Setting, TierUse};
 use wavetank_report::{Storage, StorageSummary};
@@ -130,8 +130,9 @@ pub fn bench(plan: &BenchPlan, observer: BenchObserver<'_>, files: BenchFiles<'_
     let tracing = Tracing::of(plan)?;
     let validation = plan.validation_trace.as_deref().map(Validation::read).transpose()?;
     let dataset = dataset::read(plan)?;
-    let harness = Harness::measure(&plan.run)?;
-    let folder = plan.temporary_cache.then(temporary).transpose()?;
+    // A simulation is the same wherever it is run.
+    let harness = (!plan.is_simulated()).then(|| Harness::measure(&plan.run)).transpose()?;
+    let folder = (plan.temporary_cache && !plan.is_simulated()).then(temporary).transpose()?;
     let mut run = plan.own_run();
     if let Some(folder) = &folder {
         let storage = run.tiers.iter_mut().find(|tier| tier.role == TierRole::Storage);
@@ -223,20 +224,22 @@ impl Runner<'_> {
     }
 
     fn run_once(&self, observer: Observer<'_>) -> Result<Outcome> {
+        let devices = self.plan.devices()?;
         let recording = self.dataset.map(|dataset| &dataset.recording);
+        let given = Given { recording, devices: devices.as_ref() };
         let Some(path) = self.files.log else {
-            return wavetank_bench::run(self.run, recording, observer, None);
+            return wavetank_bench::run(self.run, given, observer, None);
         };
         let mut log = IoLog::create(path)?;
         let mut write = |row: &wavetank_bench::Logged| log.write(row);
-        let outcome = wavetank_bench::run(self.run, recording, observer, Some(&mut write))?;
+        let outcome = wavetank_bench::run(self.run, given, observer, Some(&mut write))?;
         log.finish()?;
         Ok(outcome)
     }
 
     /// Where the storage tier is, or the nearest folder above it that is there yet.
     fn directory(&self) -> Option<PathBuf> {
-        let path = Path::new(&self.run.storage()?.location);
+        let path = Path::new(&self.run.storage().filter(|_| !self.plan.is_simulated())?.location);
         path.ancestors().find(|folder| folder.is_dir()).map(Path::to_path_buf)
     }
 }
@@ -268,6 +271,7 @@ fn setting(plan: &BenchPlan) -> Setting {
             (Time::Wall, _) => Clock::Wall,
             (Time::Virtual, true) => Clock::Virtual,
             (Time::Virtual, false) => Clock::VirtualLogged,
+            (Time::Modelled, _) => Clock::Simulated,
         },
         counted: run.max_requests.is_some() || matches!(run.feed, Feed::Recording { cycles: Some(_), .. }),
         scaled: run.scaling.is_some(),

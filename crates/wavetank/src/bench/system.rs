@@ -11,6 +11,11 @@ impl Hardware {
         if let Some(directory) = plan.directory() {
             return Self::here(Some(&directory));
         }
+        Self::without_place()
+    }
+
+    /// This machine, for entries that are not stored in a directory.
+    pub(crate) fn without_place() -> Result<Self> {
         let place = Place {
             directory: "".into(),
             reason: "entries are not stored in a directory".to_owned(),

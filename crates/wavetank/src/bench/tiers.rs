@@ -44,12 +44,16 @@ impl Draft<'_> {
     /// Main memory that is not there is no error: it is taken as entries come, and few may come.
     fn check_memory(&mut self, gigabytes: f64) {
         let bytes = gib(gigabytes);
-        if let Some(there) = self.machine.memory_bytes.filter(|there| *there < bytes && !self.is_logged()) {
+        if let Some(there) = self.machine.memory_bytes.filter(|there| *there < bytes && self.takes_memory()) {
             let there = there as f64 / gib(1.0) as f64;
             self.warn(format!(
                 "--cpu-mem-gb {gigabytes} is more than this machine's {there:.1} GiB of memory"
             ));
         }
+    }
+
+    fn takes_memory(&self) -> bool {
+        !self.is_logged() && !self.is_simulated()
     }
 
     /// Whether operations are only logged: no tier holds bytes.
@@ -78,6 +82,8 @@ impl Draft<'_> {
             return Some(self.tier(TierRole::Gpu, NULL, Some(bytes)));
         }
         match kind {
+            GpuTier::Auto if self.is_simulated() && self.args.gpu_mem_gb.is_none() => None,
+            GpuTier::Auto if self.is_simulated() => Some(self.modelled(bytes)),
             GpuTier::Sim => Some(self.modelled(bytes)),
             _ => self.device(kind, bytes),
         }
@@ -245,8 +251,8 @@ impl Draft<'_> {
     }
 }
 
-/// An option of a backend.
-fn option(entry: &Entry, typed: &str) -> Result<(String, String)> {
+/// An option of a backend, `NAME=VALUE`.
+pub(crate) fn option(entry: &Entry, typed: &str) -> Result<(String, String)> {
     let (name, value) =
         typed.split_once('=').ok_or_else(|| Error::usage(format!("\"{typed}\" is not NAME=VALUE")))?;
     if entry.options.iter().any(|(known, _)| *known == name) {

@@ -71,13 +71,14 @@ fn counted(number: u64, [one, several]: [&str; 2], what: &str) -> Option<String>
 /// What the plan implies and is easily overlooked.
 fn circumstances(plan: &BenchPlan) -> Vec<String> {
     let run = &plan.run;
-    let modelled = run.tiers.iter().any(|tier| tier.backend == "gpu_sim");
+    let modelled = !plan.is_simulated() && run.tiers.iter().any(|tier| tier.backend == "gpu_sim");
     let timed =
         matches!(run.feed, Feed::Recording { arrivals: Arrivals::Recorded { .. } | Arrivals::Every(_), .. });
     let talks = matches!(run.feed, Feed::Users(_)) && run.habits.multi_turn;
     let capacity: Option<u64> = run.tiers.iter().map(|tier| tier.capacity_bytes).sum();
     let prepared = u64::from(run.habits.prepared) * u64::from(UNASKED_TOKENS) * run.bytes_per_token;
     [
+        (plan.is_simulated(), "simulated: times are those of models of the devices, and no byte was moved"),
         (modelled, "the GPU tier is modelled: its times are those of a bandwidth and a latency"),
         (
             run.scaling.is_some() && timed,

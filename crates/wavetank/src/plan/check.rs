@@ -7,9 +7,9 @@ use wavetank_trace::requests;
 use wavetank_trace::synth::Synthetic;
 use wavetank_trace::synth::arrival::Process;
 
-use super::{Plan, ReplayMode, WorkloadPlan};
-use crate::pools;
+use super::{Plan, ReplayMode, WorkloadPlan, check_tiers};
 use crate::verdict::{above_zero, fraction, from_one_to, not_negative, positive, speed_ratio};
+use crate::{pools, scaling_args};
 
 /// More than any fleet; each costs memory.
 const MOST_WORKERS: u32 = 65_536;
@@ -48,7 +48,8 @@ impl Plan {
 pub(crate) fn check_simulation(simulation: &wavetank_sim::Plan, mode: ReplayMode) -> Result<()> {
     from_one_to("--num-workers", simulation.num_workers, MOST_WORKERS)?;
     find("router", routers::ALL, &simulation.router_mode).map_err(|error| error.at("--router-mode"))?;
-    let alone = simulation.num_workers == 1 && simulation.decode.is_none();
+    let grows = simulation.scaling.is_some();
+    let alone = simulation.num_workers == 1 && simulation.decode.is_none() && !grows;
     if simulation.router_mode == "kv_router" && alone && mode.is_offline() {
         return Err(Error::usage("kv_router needs more than one worker")
             .at("--router-mode")
@@ -63,6 +64,8 @@ pub(crate) fn check_simulation(simulation: &wavetank_sim::Plan, mode: ReplayMode
         check_engine(&pool.engine)?;
     }
     pools::check(simulation)?;
+    scaling_args::check(simulation, MOST_WORKERS)?;
+    check_tiers::check(simulation, mode)?;
     if mode == ReplayMode::Online {
         check_live(simulation)?;
     }
@@ -110,6 +113,8 @@ fn check_live(simulation: &wavetank_sim::Plan) -> Result<()> {
         .map_err(|error| error.hint("every live worker is a thread"))?;
     let refused = if simulation.decode.is_some() {
         "runs aggregated workers only: prefill and decode workers are simulated offline"
+    } else if simulation.scaling.is_some() {
+        "runs the workers it begins with: --autoscale changes simulated fleets"
     } else if simulation.max_sim_time.is_some() {
         "runs on the wall clock: --max-sim-time-seconds ends simulated time"
     } else {
@@ -129,6 +134,9 @@ fn check_router(config: &KvConfig) -> Result<()> {
         config.router_queue_threshold.unwrap_or(0.0),
     ] {
         not_negative(flag, weight)?;
+    }
+    for weight in [config.host_cache_hit_weight, config.disk_cache_hit_weight] {
+        fraction(flag, weight)?;
     }
     queues::policy(&config.router_queue_policy).map_err(|error| error.at(flag))?;
     config.router_prefill_load_model.as_ref().map_or(Ok(()), |model| model.build().map(drop))

@@ -23,7 +23,7 @@ use wavetank_trace::{Input, Options, Starts};
 const TOKENS_PER_ID: u32 = 16;
 
 #[derive(Clone, Debug)]
-struct RowShape {
+pub(crate) struct RowShape {
     session: Option<u8>,
     start_ms: u32,
     pause_ms: u32,
@@ -34,7 +34,7 @@ struct RowShape {
     output: u32,
 }
 
-fn row_shape() -> impl Strategy<Value = RowShape> {
+pub(crate) fn row_shape() -> impl Strategy<Value = RowShape> {
     let times = (0u32..400, 0u32..60);
     let ids = proptest::collection::vec(0u8..3, 1..8);
     (proptest::option::of(0u8..4), times, ids, 0..TOKENS_PER_ID, 0u32..40).prop_map(
@@ -50,7 +50,7 @@ fn row_shape() -> impl Strategy<Value = RowShape> {
 }
 
 /// Rows as a trace; later rows of a session have a pause instead of a start.
-fn trace(shapes: &[RowShape]) -> String {
+pub(crate) fn trace(shapes: &[RowShape]) -> String {
     let mut begun = HashSet::new();
     let mut sorted = shapes.to_vec();
     sorted.sort_by_key(|shape| shape.start_ms);
@@ -126,7 +126,7 @@ fn decode_pool() -> impl Strategy<Value = (EngineConfig, u32, Transfer, Link)> {
     (engine(), 1u32..3, transfer, link)
 }
 
-fn plan() -> impl Strategy<Value = Plan> {
+pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let router = 0..routers::ALL.len();
     let pools = (engine(), 1u32..4, proptest::option::weighted(0.5, decode_pool()));
     (pools, load(), proptest::option::weighted(0.3, 0u64..2_000), router).prop_map(
@@ -151,6 +151,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 load,
                 max_sim_time: cap_ms.map(|ms| Nanos(ms * 1_000_000)),
                 seed: 42,
+                scaling: None,
             }
         },
     )
@@ -174,6 +175,7 @@ fn endless(engine: &str) -> Plan {
         load,
         max_sim_time: None,
         seed: 42,
+        scaling: None,
     }
 }
 
@@ -202,7 +204,7 @@ impl Sink<ServeEvent<'_>> for Watched {
     }
 }
 
-fn workload(plan: &Plan, text: &str) -> Box<dyn Workload> {
+pub(crate) fn workload(plan: &Plan, text: &str) -> Box<dyn Workload> {
     let starts = match plan.load {
         Load::Schedule => Starts::Scheduled { speedup: 1.0 },
         Load::Closed { .. } => Starts::Ignored,

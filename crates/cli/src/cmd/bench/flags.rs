@@ -128,6 +128,11 @@ struct TiersFlags {
     /// Where redis and object store.
     #[arg(long, value_name = "URL")]
     storage_location: Option<String>,
+    /// Put a medium in the place of a tier's device, for every tier: the same benchmark in
+    /// virtual time, and no byte is moved. TIER is gpu, cpu or disk, MEDIUM a profile of
+    /// `wavetank profile tier`, or a row of `wavetank list media` as JSON.
+    #[arg(long, value_name = "TIER=MEDIUM")]
+    simulate: Vec<String>,
     /// Who leaves a full tier first: a row of `wavetank list eviction` [default: lru].
     #[arg(long, value_name = "NAME")]
     eviction: Option<String>,
@@ -395,6 +400,7 @@ impl TiersFlags {
         args.backend = self.backend;
         args.backend_options = self.backend_options;
         args.storage_location = self.storage_location;
+        args.simulate = self.simulate;
         args.eviction = self.eviction;
         args.promotion = self.promotion;
         args.write_policy = self.write_policy;

@@ -5,6 +5,7 @@ mod block_layer;
 mod check;
 mod flags;
 mod merge;
+mod residual;
 mod run;
 mod suite;
 
@@ -31,6 +32,8 @@ enum Many {
     Check(check::CheckFlags),
     /// Make one report of those that the ranks of a benchmark wrote.
     Merge(merge::Flags),
+    /// Hold a simulated benchmark against real runs of the same plan.
+    Residual(residual::Flags),
     Suite(Box<suite::SuiteFlags>),
 }
 
@@ -39,6 +42,7 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
         None => run::run(flags.one),
         Some(Many::Check(flags)) => check::run(&flags),
         Some(Many::Merge(flags)) => merge::run(&flags),
+        Some(Many::Residual(flags)) => residual::run(&flags),
         Some(Many::Suite(flags)) => suite::run(*flags),
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn run(flags: OneFlags) -> Result<Exit> {
         check_fio_job(&plan)?;
     }
     let files = Files::of(&plan, &out, (log.as_deref(), recording.recording()?));
-    files.keep_apart(&plan)?;
+    files.keep_apart(&plan, &typed.profiles())?;
     let calls = files.calls.as_ref();
     [Some(&files.report), files.table.as_ref(), files.fio_job.as_ref(), calls.map(|calls| &calls.path)]
         .into_iter()
@@ -136,6 +136,11 @@ pub(super) fn add(mut package: Package, results: Results<'_>, cut_short: Option<
 
 /// A package that can take what comes, and the machine that it describes.
 fn package(plan: &BenchPlan, folder: &Path) -> Result<(Package, Hardware)> {
+    if plan.is_simulated() {
+        return Err(Error::usage("is not for a simulation: nothing was measured")
+            .at("--mlperf")
+            .hint("leave out --simulate"));
+    }
     if plan.rank.is_some() {
         return Err(Error::usage("is not for a rank alone")
             .at("--mlperf")
@@ -178,8 +183,8 @@ impl Files {
         }
     }
 
-    fn keep_apart(&self, plan: &BenchPlan) -> Result<()> {
-        let inputs = bench_inputs(plan);
+    fn keep_apart(&self, plan: &BenchPlan, profiles: &[PathBuf]) -> Result<()> {
+        let inputs = [bench_inputs(plan), profiles.to_vec()].concat();
         let mut files: Vec<(&str, &Path)> = inputs.iter().map(|path| ("the input", path.as_path())).collect();
         files.push(("--output", &self.report));
         files.extend(self.table.as_deref().map(|path| ("--xlsx-output", path)));
@@ -238,6 +243,10 @@ fn summary(plan: &BenchPlan, benched: &Benched) -> String {
 /// What the harness could drive, beside which a drive's numbers can be trusted.
 fn harness(benched: &Benched) -> String {
     let number = |path: &str| benched.report.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
+    if benched.report["harness"].is_null() {
+        let (run, wall) = (number("/summary/elapsed_time"), number("/wall/run_seconds"));
+        return format!("Simulated: {run:.1} s went by in {wall:.1} s\n");
+    }
     format!(
         "Harness: an I/O thread with nothing behind it writes {:.1} GiB/s at {:.1} us an operation; this run \
          took {:.1} CPU-s in {:.1} s\n",

@@ -14,6 +14,7 @@ mod outputs;
 mod package;
 mod recordings;
 mod scaling;
+mod simulated;
 mod suite;
 mod trials;
 mod trouble;

@@ -49,6 +49,7 @@ impl Setting {
             load: Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests },
             max_sim_time: None,
             seed: 1,
+            scaling: None,
         }
     }
 }

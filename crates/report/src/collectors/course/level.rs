@@ -40,6 +40,15 @@ impl Level {
         self.change(to, -rate);
     }
 
+    /// The sum of both from now on.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (number, change) in other.spans.iter().enumerate() {
+            let sum = self.span(number);
+            sum.sum += change.sum;
+            sum.moment += change.moment;
+        }
+    }
+
     /// What was counted in each of the first spans.
     pub(super) fn counts(&self, spans: usize) -> Vec<f64> {
         self.padded(spans).map(|change| change.sum).collect()

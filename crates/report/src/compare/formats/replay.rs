@@ -4,6 +4,7 @@ use serde_json::Value;
 use wavetank_model::Result;
 
 use super::{Entry, Object, Repeat, cut_short, required};
+use crate::tiers;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "replay",
@@ -26,6 +27,9 @@ fn read(report: &Object) -> Result<Repeat> {
             let values = of_seeds(numbers, metric).unwrap_or_else(|| vec![value]);
             run.metrics.insert(metric.clone(), values);
         }
+    }
+    for (metric, value) in numbers.get("tiers").map(tiers::metrics).unwrap_or_default() {
+        run.set(&metric, value.as_f64().unwrap_or(f64::NAN));
     }
     run.remarks.extend(cut_short(numbers));
     Ok(run)

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::super::Run;
 use super::clock::{Clock, named, timed};
+use super::workers::present;
 use crate::figure::{Axis, Figure, Kind, Series};
 use crate::pointers::{items, number, numbers, slug};
 
@@ -72,9 +73,11 @@ fn whereabouts(runs: &[&Run], clock: Clock) -> Figure {
 
 fn cache(runs: &[&Run], clock: Clock) -> Figure {
     let line = |run: &&Run| {
-        let workers: f64 = items(&run.report, "/course/workers").iter().map(workers_of).sum();
+        let all: f64 = items(&run.report, "/course/workers").iter().map(workers_of).sum();
+        let used = summed(run, "cache_use");
+        let workers = present(run).unwrap_or_else(|| vec![all; used.len()]);
         let shares: Vec<f64> =
-            summed(run, "cache_use").into_iter().map(|share| share * 100.0 / workers).collect();
+            used.into_iter().zip(workers).map(|(share, workers)| share * 100.0 / workers).collect();
         clock.series(run, named(runs, run, if runs.len() == 1 { "all workers" } else { "" }), &shares)
     };
     Figure {

@@ -28,6 +28,11 @@ impl Clock {
         Axis::linear("simulated time", self.unit)
     }
 
+    /// A line through corners, which are in milliseconds.
+    pub(super) fn steps(self, name: String, corners: &[(f64, f64)]) -> Series {
+        Series::of(name, corners.iter().map(|&(at, value)| (at / self.ms, value)).collect())
+    }
+
     /// A column of a run's course, at the middle of its spans.
     pub(super) fn series(self, run: &Run, name: String, values: &[f64]) -> Series {
         let (step, end) = (number(&run.report, "/course/step_ms"), number(&run.report, "/course/end_ms"));

@@ -7,9 +7,10 @@ use crate::figure::{Axis, Figure, Kind, Series};
 use crate::pointers::number;
 
 /// Key and name, in the order a request meets them.
-const PARTS: [(&str, &str); 8] = [
+const PARTS: [(&str, &str); 9] = [
     ("router_queue_ms", "waiting at the router"),
     ("engine_queue_ms", "waiting at the worker"),
+    ("tier_load_ms", "loading from tiers"),
     ("prefill_ms", "computing the prompt"),
     ("decode_room_ms", "waiting for room to decode"),
     ("transfer_ms", "on the way to the decode worker"),

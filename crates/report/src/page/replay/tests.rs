@@ -79,3 +79,34 @@ fn what_is_no_report_is_said() {
     let message = page("t", &runs).unwrap_err().to_string();
     assert!(message.starts_with("x.json: not a report") && message.contains("replay"), "{message}");
 }
+
+fn tiered(name: &str, tiers: &[&str]) -> Run {
+    let source = |name: &str| json!({ "name": name, "tokens": 25, "share": 0.25 });
+    let sources: Vec<Value> = [&["gpu"][..], tiers, &["computed"]].concat().into_iter().map(source).collect();
+    let tier = |name: &&str| {
+        json!({ "name": name, "loads": 3, "load_wait_ms": { "mean": 1.0, "p50": 0.5, "p95": 2.0, "p99": 3.0 },
+            "break_even": { "text": "loading never beats recomputing" } })
+    };
+    let mut run = run(name, 1.0);
+    run.report["tiers"] =
+        json!({ "prompt_tokens": sources, "tiers": tiers.iter().map(tier).collect::<Vec<_>>() });
+    run
+}
+
+/// Broken by: a tier of one run that stands for another's, or a page of tiers where there are none.
+#[test]
+fn tiers_have_a_part_of_the_page() {
+    let runs = [tiered("a", &["cpu", "disk"]), tiered("b", &["ram"])];
+    let sources = figure(&runs, "prompt-sources");
+    let names: Vec<&str> = sources.series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["GPU memory", "cpu", "disk", "ram", "computed"]);
+    assert_eq!(sources.series[1].points, [(0.0, 25.0), (1.0, 0.0)]);
+    let waits = figure(&runs, "load-waits");
+    assert_eq!(waits.x.names, ["a: cpu", "a: disk", "b: ram"]);
+    assert_eq!(waits.series[3].points[2], (2.0, 3.0));
+    let page = page("t", &runs).unwrap();
+    let section = page.sections.iter().find(|section| section.title == "Tiers").unwrap();
+    assert_eq!(section.tables[0].columns.len(), 4);
+    let plain = super::super::page("t", &[run("a", 1.0)]).unwrap();
+    assert!(plain.sections.iter().all(|section| section.title != "Tiers"));
+}

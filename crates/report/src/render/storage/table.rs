@@ -35,6 +35,7 @@ fn heading(title: &str, clock: Clock) -> String {
         Clock::Wall => format!("{title}\n"),
         Clock::Virtual => format!("{title}\nVirtual time: every rate is per virtual second\n"),
         Clock::VirtualLogged => format!("{title} (virtual time, nothing moved)\n"),
+        Clock::Simulated => format!("{title} (simulated: times are those of models, nothing moved)\n"),
     }
 }
 

@@ -30,6 +30,12 @@ impl Sglang {
             if self.running.len() > 1 {
                 self.retract(sink);
                 retracted = true;
+            } else if self.give_back_load(0) {
+                continue;
+            } else if self.is_loading() {
+                // What is being loaded cannot be given back yet.
+                self.retract(sink);
+                retracted = true;
             } else if let Some(begun) = self.begun_prompt() {
                 // Half a prompt that waits must not starve the only request that runs: it begins again.
                 self.give_back(begun);
@@ -141,6 +147,7 @@ impl Sglang {
         }
         let left = |slot| self.sequences[slot].limit - self.sequences[slot].len;
         let most = self.running.iter().map(|&slot| left(slot)).min().unwrap_or(0);
+        let most = self.passes_beside_loads(most);
         longest(0, most, |passes| self.pages_for(passes) <= self.available_pages())
     }
 

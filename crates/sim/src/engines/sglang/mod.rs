@@ -3,11 +3,12 @@
 //! 15.14 and 16.2).
 //!
 //! `sequence` is a request inside the engine, `prefill` forms a batch of prompts, `decode` gives every
-//! running request a token, `handoff` is for prompts that are computed on one worker and decoded on another;
-//! this file is the pass and the books.
+//! running request a token, `handoff` is for prompts that are computed on one worker and decoded on another,
+//! `offload` for tiers behind the tree; this file is the pass and the books.
 
 mod decode;
 mod handoff;
+mod offload;
 mod prefill;
 mod sequence;
 
@@ -16,7 +17,7 @@ use std::collections::VecDeque;
 use wavetank_cache::{ChangeLog, RadixTree};
 use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink};
 
-use super::{Backlog, Entry, Flow, Job, Seat, Signal};
+use super::{Backlog, Entry, Flow, Job, Occupancy, Seat, Signal};
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
 use crate::timing::{Chunk, DecodeBatch, Pricing};
@@ -150,9 +151,16 @@ impl Sglang {
         self.sequences.remove(slot);
     }
 
+    /// Enters whole pages into the tree; those that were not written yet will be.
+    fn store(&mut self, slot: Slot, tokens: u32) {
+        self.enter(slot, tokens);
+        let Sequence { written_pages, ref held, .. } = self.sequences[slot];
+        self.note_pages(slot, written_pages, held.len() as u32);
+    }
+
     /// Enters the whole pages of the first `tokens` tokens into the tree, as far as the request has pages for
     /// them. A page the tree has already is not needed twice.
-    fn store(&mut self, slot: Slot, tokens: u32) {
+    fn enter(&mut self, slot: Slot, tokens: u32) {
         if !self.config.enable_prefix_caching {
             return;
         }
@@ -170,6 +178,7 @@ impl Sglang {
     /// Frees the pages of a request; what is in the tree stays there without a user.
     fn give_back(&mut self, slot: Slot) {
         let sequence = &mut self.sequences[slot];
+        sequence.is_loaded = false;
         self.tree.unlock(&mut sequence.held);
         self.private_pages -= std::mem::take(&mut sequence.private_pages);
     }
@@ -223,6 +232,7 @@ impl Scheduler for Sglang {
         let is_it = |&slot: &Slot| self.sequences[slot].id == request;
         let waits = self.waiting.iter().position(is_it);
         let runs = self.running.iter().position(is_it);
+        let parked = self.shell.tiers.as_ref().and_then(|tiers| tiers.waiting_for(request));
         let slot = match (waits, runs) {
             (Some(position), _) => self.waiting.remove(position).expect("it was found there"),
             (None, Some(position)) => {
@@ -230,8 +240,16 @@ impl Scheduler for Sglang {
                 self.running_tokens -= u64::from(self.sequences[slot].len);
                 slot
             }
-            (None, None) => return false,
+            (None, None) => {
+                let Some(slot) = parked else { return false };
+                self.give_back(slot);
+                slot
+            }
         };
+        if let Some(tiers) = &mut self.shell.tiers {
+            tiers.forget(slot);
+            self.guests.starve = false;
+        }
         self.leave(slot);
         true
     }
@@ -250,17 +268,18 @@ impl Scheduler for Sglang {
         self.form_batch(sink);
         let prefills = !self.parts.is_empty();
         let time = if prefills { self.prefill_time() } else { self.prepare_decode(sink) };
-        let end = self.shell.boundary + time;
+        let end = self.await_pages(self.shell.boundary + time, sink);
         if end > ends_by {
             self.shell.halted = true;
             return Ok(());
         }
         self.shell.work.stepped_passes += 1;
-        self.shell.work.busy += time;
+        self.shell.work.busy += end - self.shell.boundary;
         match prefills {
             true => self.finish_prefill(end, sink),
             false => self.emit_decode(end, sink),
         }
+        self.write_pages(end);
         self.shell.boundary = end;
         self.reject(sink);
         let moved = (self.waiting.len(), self.running.len()) != (waiting, running);
@@ -289,6 +308,9 @@ impl Scheduler for Sglang {
 
     fn finish(&mut self, end: Nanos, sink: &mut ServeSink<'_>) {
         self.complete_finished(end, sink);
+        if let Some(tiers) = &mut self.shell.tiers {
+            tiers.write_completed(end);
+        }
     }
 
     fn reserve_blocks(&mut self, job: &Job) -> Option<u32> {
@@ -312,8 +334,27 @@ impl Scheduler for Sglang {
         self.running.is_empty() && self.guests.come.is_empty() && self.is_gated()
     }
 
+    fn readmit(&mut self, loaded: &[Slot]) {
+        self.enqueue_loaded(loaded);
+    }
+
+    fn meet_tiers(&mut self) {
+        if self.shell.tiers.as_ref().is_some_and(|tiers| tiers.takes_evicted()) {
+            self.tree.given_up().keep();
+        }
+    }
+
+    fn write_passes(&mut self, start: Nanos, count: u32) {
+        self.write_evicted_of_stretch(start, count);
+    }
+
     fn blocks_in_use(&self) -> u32 {
         self.config.num_gpu_blocks - self.available_pages()
+    }
+
+    fn requests(&self) -> Occupancy {
+        let waiting = (self.waiting.len() + self.guests.come.len()) as u32;
+        Occupancy { waiting, running: self.running.len() as u32 }
     }
 
     fn log(&mut self) -> &mut ChangeLog {

@@ -7,8 +7,9 @@ use wavetank_model::{Nanos, RejectReason, ServeEvent, ServeSink};
 
 use super::Sglang;
 use crate::arena::Slot;
+use crate::tiers::Found;
 use crate::timing::{Chunk, DecodeBatch, Pass, Pricing};
-use crate::{SchedulePolicy, WorkerRole};
+use crate::{SchedulePolicy, TierLoad, WorkerRole};
 
 /// What one request computes in a prefill pass.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,13 @@ struct Budget {
 
 /// What may be done with the first waiting request.
 enum Offer {
-    Take { before: u32, tokens: u32, reserve: u32 },
+    Take {
+        before: u32,
+        tokens: u32,
+        reserve: u32,
+    },
+    /// Load this many pages, and look again when they are there.
+    Load(u32),
     Reject(RejectReason),
     Stop,
 }
@@ -48,11 +55,27 @@ impl Sglang {
         if self.config.sglang.schedule_policy == SchedulePolicy::Lpm {
             self.sort_by_prefix();
         }
+        self.fill_batch(sink);
+        while self.nothing_goes() && !self.is_gated() && self.give_back_load(1) {
+            self.fill_batch(sink);
+        }
+        // What a batch computes is found by the next one, not within it.
+        for position in 0..self.parts.len() {
+            let Part { slot, before, tokens, .. } = self.parts[position];
+            let page = self.page();
+            self.enter(slot, before + tokens);
+            self.note_pages(slot, before / page, (before + tokens) / page);
+        }
+        self.give_up_hopeless();
+    }
+
+    /// Looks at waiting requests until one cannot start or go on.
+    fn fill_batch(&mut self, sink: &mut ServeSink<'_>) {
         let mut budget = self.budget();
         let mut continued = None;
         while budget.seats > 0 && budget.chunk > 0 && !self.is_gated() {
             let Some(&slot) = self.waiting.front() else { break };
-            match self.offer(slot, &budget) {
+            match self.offer(slot, &budget, sink) {
                 Offer::Take { before, tokens, reserve } => {
                     let charge = tokens.next_multiple_of(self.page());
                     let Some(taken) = self.take(slot, before, tokens, sink) else { break };
@@ -62,6 +85,12 @@ impl Sglang {
                     budget.seats -= 1;
                     continued = (before + tokens < self.sequences[slot].len).then_some(slot);
                 }
+                Offer::Load(pages) => {
+                    if !self.park(slot, pages) {
+                        break;
+                    }
+                    budget.total -= f64::from(pages) * f64::from(self.page());
+                }
                 Offer::Reject(reason) => self.rejected.push((slot, reason)),
                 Offer::Stop => break,
             }
@@ -70,12 +99,10 @@ impl Sglang {
         if let Some(slot) = continued {
             self.waiting.push_front(slot);
         }
-        // What a batch computes is found by the next one, not within it.
-        for position in 0..self.parts.len() {
-            let Part { slot, before, tokens, .. } = self.parts[position];
-            self.store(slot, before + tokens);
-        }
-        self.give_up_hopeless();
+    }
+
+    fn nothing_goes(&self) -> bool {
+        self.parts.is_empty() && self.running.is_empty() && self.rejected.is_empty()
     }
 
     fn budget(&self) -> Budget {
@@ -95,7 +122,7 @@ impl Sglang {
 
     /// Whether the first waiting request may start or go on. One that starts is matched with the tree, which
     /// locks what it finds; [`Self::take`] or a refusal follows.
-    fn offer(&mut self, slot: Slot, budget: &Budget) -> Offer {
+    fn offer(&mut self, slot: Slot, budget: &Budget, sink: &mut ServeSink<'_>) -> Offer {
         let page = self.page();
         let sequence = &self.sequences[slot];
         if self.config.max_model_len.is_some_and(|limit| sequence.prompt.tokens() >= limit) {
@@ -105,24 +132,40 @@ impl Sglang {
             return Offer::Reject(self.too_large(slot));
         }
         let starts = sequence.computed == 0;
-        if starts {
+        let looks = starts && !sequence.is_loaded;
+        let mut found = Found { blocks: 0, load: TierLoad::Overlap };
+        if looks {
             // The page of the last token is always computed.
             self.match_prefix(slot, (sequence.len - 1) / page);
+            found = self.look_behind(slot, sink);
         }
         let sequence = &self.sequences[slot];
+        let left = (sequence.limit - sequence.len).min(self.config.sglang.clip_max_new_tokens);
         let before = if starts { sequence.held.len() as u32 * page } else { sequence.computed };
+        if found.blocks > 0 && found.load == TierLoad::Delay {
+            let room = f64::from((sequence.len - before).next_multiple_of(page)) + f64::from(left);
+            if room < budget.total {
+                return Offer::Load(found.blocks);
+            }
+            if !self.running.is_empty() || !self.parts.is_empty() || self.is_loading() {
+                self.give_back(slot);
+                return Offer::Stop;
+            }
+            // Nobody else will make room for it: it is computed, as far as that goes.
+            found.blocks = 0;
+        }
+        let before = before + found.blocks * page;
         let missing = sequence.len - before;
         let whole = missing <= budget.chunk;
         let tokens = if whole { missing } else { budget.chunk / page * page };
-        let left = (sequence.limit - sequence.len).min(self.config.sglang.clip_max_new_tokens);
         let reserve = if whole { left } else { 0 };
         let charge = tokens.next_multiple_of(page);
         // A pass may be longer than its input budget for the sake of its first prompt.
         let enters = charge <= budget.input || self.parts.is_empty();
-        let room = f64::from(charge) + f64::from(reserve);
+        let room = f64::from(charge) + f64::from(reserve) + f64::from(found.blocks) * f64::from(page);
         let fits = room < budget.total && enters && charge <= budget.chunk;
         if tokens == 0 || !fits {
-            if starts {
+            if looks {
                 self.give_back(slot);
             }
             return Offer::Stop;
@@ -155,7 +198,7 @@ impl Sglang {
         let starts = self.sequences[slot].computed == 0;
         let needed = self.sequences[slot].missing_pages(after, self.page());
         if !self.allocate(needed) {
-            if starts {
+            if starts && !self.sequences[slot].is_loaded {
                 self.give_back(slot);
             }
             return None;
@@ -165,9 +208,14 @@ impl Sglang {
         sequence.computed = after;
         let whole = after == sequence.len;
         if starts {
+            sequence.is_loaded = false;
+            let behind = before > sequence.held.len() as u32 * self.config.block_size;
             let reused_tokens = before.min(sequence.prompt.tokens());
             let (request, worker, at) = (sequence.id, self.shell.worker, self.shell.boundary);
             sink.record(&ServeEvent::RequestAdmitted { request, worker, at, reused_tokens });
+            if behind && let Some(tiers) = &mut self.shell.tiers {
+                tiers.load(request, slot, TierLoad::Overlap, at);
+            }
         }
         self.parts.push(Part { slot, before, tokens, whole });
         Some(needed)
@@ -176,11 +224,10 @@ impl Sglang {
     /// With nobody running and nothing scheduled, the first in the queue can never start, unless pages are
     /// kept for somebody else.
     fn give_up_hopeless(&mut self) {
-        let idle = self.parts.is_empty() && self.running.is_empty() && self.rejected.is_empty();
-        if !idle || self.is_gated() {
+        if !self.nothing_goes() || self.is_gated() {
             return;
         }
-        if self.guests.any() {
+        if self.guests.any() || self.is_loading() {
             self.guests.starve = !self.waiting.is_empty();
             return;
         }

@@ -20,13 +20,27 @@ pub(super) struct Sequence {
     pub(super) held: Vec<PageId>,
     /// Its other pages.
     pub(super) private_pages: u32,
+    /// Leading pages that were written to tiers, or came from there.
+    pub(super) written_pages: u32,
+    /// Whether it waits with pages that were loaded for it.
+    pub(super) is_loaded: bool,
 }
 
 impl Sequence {
     pub(super) fn of(job: Job, max_model_len: Option<u32>) -> Self {
         let len = job.prompt.tokens();
         let limit = len.saturating_add(job.output_tokens).min(max_model_len.unwrap_or(u32::MAX));
-        Self { id: job.id, prompt: job.prompt, len, limit, computed: 0, held: Vec::new(), private_pages: 0 }
+        Self {
+            id: job.id,
+            prompt: job.prompt,
+            len,
+            limit,
+            computed: 0,
+            held: Vec::new(),
+            private_pages: 0,
+            written_pages: 0,
+            is_loaded: false,
+        }
     }
 
     pub(super) fn has_generated(&self) -> bool {

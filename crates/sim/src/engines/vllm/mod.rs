@@ -3,10 +3,11 @@
 //!
 //! `sequence` is a request inside the engine, `schedule` decides what a pass computes, `stretch` advances
 //! passes between which nothing can change, `ahead` schedules a pass while the one before it runs, `ranks`
-//! runs several schedulers in lockstep, `reserve` is for prompts that come from other workers; this file is
-//! the pass itself.
+//! runs several schedulers in lockstep, `reserve` is for prompts that come from other workers, `offload` for
+//! tiers behind the blocks; this file is the pass itself.
 
 mod ahead;
+mod offload;
 mod ranks;
 mod reserve;
 mod schedule;
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use wavetank_cache::{BlockId, BlockPool, ChangeLog, Hits};
 use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink};
 
-use super::{Backlog, Entry, Flow, Job, Seat, Signal};
+use super::{Backlog, Entry, Flow, Job, Occupancy, Seat, Signal};
 use crate::arena::{Arena, Slot};
 use crate::shell::{Scheduler, Shell};
 use crate::timing::{Chunk, DecodeBatch, Pass, Pricing};
@@ -70,6 +71,10 @@ struct Scratch {
     chunks: Vec<Chunk>,
     rejected: Vec<(Slot, RejectReason)>,
     hits: Hits,
+    /// Requests that began to wait for a load.
+    parked: u32,
+    /// Requests that completed blocks, if there are tiers.
+    filled: Vec<Slot>,
 }
 
 impl Vllm {
@@ -199,6 +204,7 @@ impl Vllm {
         for (slot, reason) in self.scratch.rejected.drain(..) {
             self.flights.iter_mut().for_each(|flight| flight.samples.retain(|&other| other != slot));
             let request = self.sequences[slot].id;
+            self.pool.release(&mut self.sequences[slot].blocks);
             self.shell.signals.push(Signal::Rejected(request));
             self.sequences.remove(slot);
             let (worker, at) = (self.shell.worker, self.shell.boundary);
@@ -246,9 +252,10 @@ impl Scheduler for Vllm {
         let is_it = |&slot: &Slot| self.sequences[slot].id == request;
         let waits = self.waiting.iter().position(is_it);
         let runs = self.running.iter().position(is_it);
+        let parked = self.shell.tiers.as_ref().and_then(|tiers| tiers.waiting_for(request));
         let slot = match (waits, runs) {
             (Some(position), _) => {
-                self.stalled &= position > 0;
+                self.stalled &= position > 0 && self.sequences[self.waiting[position]].blocks.is_empty();
                 self.waiting.remove(position).expect("it was found there")
             }
             (None, Some(position)) => {
@@ -257,8 +264,15 @@ impl Scheduler for Vllm {
                 self.running_tokens -= u64::from(self.sequences[slot].len);
                 slot
             }
-            (None, None) => return false,
+            (None, None) => {
+                let Some(slot) = parked else { return false };
+                self.stalled = false;
+                slot
+            }
         };
+        if let Some(tiers) = &mut self.shell.tiers {
+            tiers.forget(slot);
+        }
         self.flights.iter_mut().for_each(|flight| flight.samples.retain(|&other| other != slot));
         self.pool.release(&mut self.sequences[slot].blocks);
         self.sequences.remove(slot);
@@ -279,6 +293,7 @@ impl Scheduler for Vllm {
         }
         let preempted = self.schedule(sink);
         let end = self.shell.boundary + self.price();
+        let end = self.move_blocks(end, sink);
         if end > ends_by {
             self.shell.halted = true;
             return Ok(());
@@ -292,6 +307,7 @@ impl Scheduler for Vllm {
         let progressed = emitted
             || preempted
             || !self.scratch.scheduled.is_empty()
+            || self.scratch.parked > 0
             || !self.shell.signals.is_empty()
             || self.awaits_others();
         if progressed { Ok(()) } else { Err(self.stuck()) }
@@ -369,8 +385,26 @@ impl Scheduler for Vllm {
         gated && self.running.is_empty() && self.next_to_admit().is_none()
     }
 
+    fn readmit(&mut self, loaded: &[Slot]) {
+        self.enqueue_loaded(loaded);
+    }
+
+    fn meet_tiers(&mut self) {
+        if self.shell.tiers.as_ref().is_some_and(|tiers| tiers.takes_evicted()) {
+            self.pool.given_up().keep();
+        }
+    }
+
+    fn write_passes(&mut self, start: Nanos, count: u32) {
+        self.move_blocks_of_stretch(start, count);
+    }
+
     fn blocks_in_use(&self) -> u32 {
         self.pool.in_use()
+    }
+
+    fn requests(&self) -> Occupancy {
+        Occupancy { waiting: self.waiting.len() as u32, running: self.running.len() as u32 }
     }
 
     fn log(&mut self) -> &mut ChangeLog {

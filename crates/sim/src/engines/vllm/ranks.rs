@@ -8,7 +8,7 @@ use wavetank_model::{Nanos, RequestId, Result, ServeEvent, ServeSink};
 
 use super::Vllm;
 use super::ahead::DEPTH;
-use crate::engines::{Backlog, Engine, Horizon, Job, Seat, Signal, Work};
+use crate::engines::{Backlog, Engine, Horizon, Job, Occupancy, Seat, Signal, Work};
 use crate::shell::Scheduler;
 use crate::timing::Pass;
 
@@ -18,24 +18,16 @@ pub(super) struct Ranks {
     halted: bool,
     signals: Vec<Signal>,
     /// What the ranks said at the ends of passes: requests waiting and running.
-    said: VecDeque<(Nanos, Vec<Load>)>,
+    said: VecDeque<(Nanos, Vec<Occupancy>)>,
     /// What is known of them where requests are sent, and since when.
-    known: (Nanos, Vec<Load>),
+    known: (Nanos, Vec<Occupancy>),
     /// What was sent since and counts there, with its rank.
     sent: Vec<(RequestId, usize)>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Load {
-    waiting: u32,
-    running: u32,
-}
-
-impl Load {
-    /// A waiting request counts as much as four that run.
-    fn weight(&self) -> u32 {
-        4 * self.waiting + self.running
-    }
+/// A waiting request counts as much as four that run.
+fn weight(load: Occupancy) -> u32 {
+    4 * load.waiting + load.running
 }
 
 /// How often the load of the ranks is told.
@@ -50,7 +42,7 @@ impl Ranks {
             halted: false,
             signals: Vec::new(),
             said: VecDeque::new(),
-            known: (Nanos::ZERO, vec![Load::default(); count]),
+            known: (Nanos::ZERO, vec![Occupancy::default(); count]),
             sent: Vec::new(),
         }
     }
@@ -70,7 +62,7 @@ impl Ranks {
             }
         }
         let loads = &mut self.known.1;
-        let rank = (0..loads.len()).min_by_key(|&rank| loads[rank].weight()).expect("there are ranks");
+        let rank = (0..loads.len()).min_by_key(|&rank| weight(loads[rank])).expect("there are ranks");
         loads[rank].waiting += 1;
         self.sent.push((request, rank));
         rank
@@ -130,9 +122,7 @@ impl Ranks {
         let blocks_in_use = self.ranks.iter().map(|rank| rank.blocks_in_use()).sum();
         sink.record(&ServeEvent::PassesRan { worker, start, end, blocks_in_use });
         self.collect();
-        let load =
-            |rank: &Vllm| Load { waiting: rank.waiting.len() as u32, running: rank.running.len() as u32 };
-        self.said.push_back((end, self.ranks.iter().map(load).collect()));
+        self.said.push_back((end, self.ranks.iter().map(|rank| rank.requests()).collect()));
         Ok(())
     }
 
@@ -213,6 +203,14 @@ impl Engine for Ranks {
 
     fn is_held_back(&self) -> bool {
         false
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let both = |sum: Occupancy, rank: &Vllm| {
+            let Occupancy { waiting, running } = rank.requests();
+            Occupancy { waiting: sum.waiting + waiting, running: sum.running + running }
+        };
+        self.ranks.iter().fold(Occupancy::default(), both)
     }
 
     fn work(&self) -> Work {

@@ -48,9 +48,11 @@ impl Vllm {
         self.stalled = false;
     }
 
-    /// Whether the first waiting request lacks blocks that are kept for prompts between workers.
+    /// Whether the first waiting request lacks blocks that are kept for prompts between workers, or for what
+    /// is being loaded.
     pub(super) fn awaits_others(&self) -> bool {
-        self.stalled && !(self.held.is_empty() && self.reserved.is_empty())
+        let loads = self.shell.tiers.as_ref().is_some_and(|tiers| tiers.is_loading());
+        self.stalled && (loads || !(self.held.is_empty() && self.reserved.is_empty()))
     }
 
     /// Moves a request whose prompt came from elsewhere into the running batch.

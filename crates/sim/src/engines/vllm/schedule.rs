@@ -3,9 +3,9 @@
 use wavetank_model::{RejectReason, ServeEvent, ServeSink};
 
 use super::Vllm;
-use crate::PreemptionMode;
 use crate::arena::Slot;
 use crate::timing::Chunk;
+use crate::{PreemptionMode, TierLoad};
 
 /// The work one request got in this pass.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,11 @@ impl Scheduled {
     /// Whether more is computed than the token sampled last.
     pub(super) fn is_chunk(&self) -> bool {
         self.starts || self.prompt_tokens > 0 || self.tokens > 1
+    }
+
+    /// Tokens that were there before.
+    pub(super) fn before(&self) -> u32 {
+        self.before
     }
 
     /// Length of the request when its next token is computed.
@@ -65,6 +70,8 @@ enum Gate {
         cached: u32,
         tokens: u32,
     },
+    /// Load this many blocks behind the cached ones, and look again when they are there.
+    Load(u32),
     Reject(RejectReason),
     /// Not in this pass: others use its tokens.
     Wait,
@@ -76,6 +83,8 @@ impl Vllm {
     /// Fills `scratch.scheduled` and `scratch.rejected`. Tells whether anyone was preempted.
     pub(super) fn schedule(&mut self, sink: &mut ServeSink<'_>) -> bool {
         self.scratch.scheduled.clear();
+        self.scratch.filled.clear();
+        self.scratch.parked = 0;
         self.scratch.budget = self.config.max_num_batched_tokens.unwrap_or(u32::MAX);
         let preempted = self.schedule_running(sink);
         if !preempted {
@@ -160,6 +169,9 @@ impl Vllm {
         let fresh = &sequence.blocks[first as usize..last as usize];
         self.pool.publish(fresh, sequence.keys(first, block_size));
         self.sequences[slot].published = last;
+        if self.shell.tiers.is_some() {
+            self.scratch.filled.push(slot);
+        }
     }
 
     /// Sends a victim back to the head of the queue and takes back its work of this pass.
@@ -199,8 +211,9 @@ impl Vllm {
                 }
                 continue;
             }
-            match self.gate(slot) {
+            match self.gate(slot, sink) {
                 Gate::Admit { cached, tokens } => self.start(slot, cached, tokens, sink),
+                Gate::Load(blocks) => self.park(slot, blocks),
                 Gate::Reject(reason) => self.scratch.rejected.push((slot, reason)),
                 Gate::Wait => return,
                 Gate::Stall => {
@@ -209,6 +222,9 @@ impl Vllm {
                         && let Some(position) = self.first_prebuilt()
                     {
                         self.admit_prebuilt(position);
+                        continue;
+                    }
+                    if self.running.is_empty() && self.give_back_load() {
                         continue;
                     }
                     self.stalled = true;
@@ -221,7 +237,7 @@ impl Vllm {
 
     /// Whether the first waiting request may start: all its known tokens must fit beside what is in use,
     /// even if this pass computes only a part. Leaves the cached prefix in `scratch.hits`.
-    fn gate(&mut self, slot: Slot) -> Gate {
+    fn gate(&mut self, slot: Slot, sink: &mut ServeSink<'_>) -> Gate {
         let budget = self.scratch.budget;
         let block_size = self.config.block_size;
         let sequence = &self.sequences[slot];
@@ -238,14 +254,36 @@ impl Vllm {
         if budget == 0 {
             return Gate::Wait;
         }
+        if sequence.is_loaded() {
+            self.scratch.hits.clear();
+            let held = sequence.blocks.len() as u32;
+            return match blocks - held > self.pool.available() {
+                true => Gate::Stall,
+                false => self.gate_budget(slot, held * block_size),
+            };
+        }
         // The last token is always computed, so a block that holds it is never taken from the cache.
         let reusable = if self.config.enable_prefix_caching { (sequence.len - 1) / block_size } else { 0 };
         self.pool.lookup(sequence.keys(0, block_size).take(reusable as usize), &mut self.scratch.hits);
-        let cached = self.scratch.hits.len() * block_size;
-        let prompt_left = sequence.prompt_left(cached);
-        if blocks - self.scratch.hits.in_use() > self.pool.available() {
+        let needed = blocks - self.scratch.hits.in_use();
+        if needed > self.pool.available() {
             return Gate::Stall;
         }
+        let found = self.look_behind(slot, reusable, sink);
+        if found.blocks > 0 && found.load == TierLoad::Delay {
+            // What running prompts still need is not given to a load.
+            return match needed + self.head_room() > self.pool.available() {
+                true => Gate::Stall,
+                false => Gate::Load(found.blocks),
+            };
+        }
+        self.gate_budget(slot, (self.scratch.hits.len() + found.blocks) * block_size)
+    }
+
+    /// Whether this pass has the tokens to start a request that has `cached` ones.
+    fn gate_budget(&self, slot: Slot, cached: u32) -> Gate {
+        let (sequence, budget) = (&self.sequences[slot], self.scratch.budget);
+        let prompt_left = sequence.prompt_left(cached);
         if !self.config.enable_chunked_prefill && prompt_left > budget {
             let whole_pass = self.config.max_num_batched_tokens.unwrap_or(u32::MAX);
             return match prompt_left > whole_pass {
@@ -260,12 +298,16 @@ impl Vllm {
     fn start(&mut self, slot: Slot, cached: u32, tokens: u32, sink: &mut ServeSink<'_>) {
         let sequence = &mut self.sequences[slot];
         self.pool.take_hits(&self.scratch.hits, &mut sequence.blocks);
-        sequence.published = self.scratch.hits.len();
+        sequence.published = sequence.blocks.len() as u32;
         self.running_tokens += u64::from(sequence.len);
         self.running.push(slot);
         let reused_tokens = cached.min(sequence.prompt.tokens());
         let (request, worker, at) = (sequence.id, self.shell.worker, self.shell.boundary);
         sink.record(&ServeEvent::RequestAdmitted { request, worker, at, reused_tokens });
+        let found = cached > self.sequences[slot].published * self.config.block_size;
+        if found && let Some(tiers) = &mut self.shell.tiers {
+            tiers.load(request, slot, TierLoad::Overlap, at);
+        }
         let fits = self.grow(slot, cached + tokens);
         assert!(fits, "the gate left room for request {}", request.0);
         self.commit(slot, Work { before: cached, tokens, starts: true });

@@ -1,7 +1,7 @@
 //! A request inside the engine.
 
 use wavetank_cache::BlockId;
-use wavetank_model::{BlockKey, Prompt, RequestId};
+use wavetank_model::{BlockKey, Prompt, RequestId, TierObject};
 
 use crate::engines::Job;
 
@@ -62,6 +62,11 @@ impl Sequence {
         self.computed + 1 == self.reach() && self.has_generated()
     }
 
+    /// Whether it waits with blocks that were loaded for it.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.reservation.is_none() && !self.blocks.is_empty()
+    }
+
     /// Prompt tokens that are still to be computed when `computed` are there.
     pub(super) fn prompt_left(&self, computed: u32) -> u32 {
         self.prompt.tokens().saturating_sub(computed)
@@ -70,5 +75,14 @@ impl Sequence {
     /// The identities of its full blocks from `first` on.
     pub(super) fn keys(&self, first: u32, block_size: u32) -> impl Iterator<Item = BlockKey> + '_ {
         self.prompt.content_keys(u64::from(self.id.0), self.len, first, block_size)
+    }
+
+    /// The identities of its full blocks `blocks`, by group.
+    pub(super) fn objects(
+        &self,
+        blocks: std::ops::Range<u32>,
+        block_size: u32,
+    ) -> impl Iterator<Item = TierObject> + '_ {
+        self.prompt.content_objects(u64::from(self.id.0), blocks, block_size)
     }
 }

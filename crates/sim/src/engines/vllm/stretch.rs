@@ -24,7 +24,7 @@ impl Vllm {
             to_go = to_go.min(sequence.limit - sequence.len);
         }
         let to_go = if self.config.async_scheduling { self.passes_ahead(to_go) } else { to_go };
-        self.passes_with_blocks(to_go)
+        self.passes_with_blocks(self.passes_beside_loads(to_go))
     }
 
     /// How many of the next `most` passes surely have the blocks they need.
@@ -46,6 +46,7 @@ impl Vllm {
     /// Enters `count` tokens into every running request. Tells whether any has all of them.
     pub(super) fn grow_running(&mut self, count: u32) -> bool {
         self.running_tokens += self.running.len() as u64 * u64::from(count);
+        self.scratch.filled.clear();
         let mut finishing = false;
         for position in 0..self.running.len() {
             let slot = self.running[position];

@@ -9,6 +9,10 @@ pub(super) struct Candidate {
     pub(super) input_tokens: u32,
     /// Leading blocks of the prompt in the worker's cache.
     pub(super) matched_blocks: u32,
+    /// Blocks behind those that the worker's first tier has.
+    pub(super) host_blocks: u32,
+    /// The same of its other tiers.
+    pub(super) disk_blocks: u32,
     /// Prompt tokens in flight on the worker.
     pub(super) prefill_tokens: u64,
     /// The same on the worker that has least.
@@ -31,7 +35,9 @@ impl Candidate {
             false => 0.0,
         };
         let credit =
-            config.overlap_score_credit * self.fading(config, block) * f64::from(self.matched_blocks);
+            config.overlap_score_credit * self.fading(config, block) * f64::from(self.matched_blocks)
+                + config.host_cache_hit_weight * f64::from(self.host_blocks)
+                + config.disk_cache_hit_weight * f64::from(self.disk_blocks);
         let prefill = config.prefill_load_scale * (prompt_tokens / block - credit).max(0.0);
         let decode = f64::from(self.active_blocks + self.additional_blocks);
         prefill + decode + config.decode_active_request_weight * f64::from(self.active_requests)
@@ -55,6 +61,8 @@ mod tests {
     const K6: Candidate = Candidate {
         input_tokens: 64,
         matched_blocks: 6,
+        host_blocks: 0,
+        disk_blocks: 0,
         prefill_tokens: 16,
         least_prefill_tokens: 16,
         active_blocks: 2,
@@ -71,6 +79,19 @@ mod tests {
     }
 
     #[test]
+    fn what_tiers_have_is_worth_less() {
+        let (config, long) = (KvConfig::default(), Candidate { input_tokens: 640, ..K6 });
+        let saved = |host_blocks, disk_blocks| {
+            let behind = Candidate { matched_blocks: 2, host_blocks, disk_blocks, ..long };
+            long.cost(&config, 16) - behind.cost(&config, 16)
+        };
+        assert_eq!((saved(4, 0), saved(0, 4), saved(2, 2)), (-1.0, -3.0, -2.0));
+        let blind = KvConfig { host_cache_hit_weight: 0.0, ..config.clone() };
+        let with = |config: &KvConfig| Candidate { host_blocks: 4, ..long }.cost(config, 16);
+        assert!(with(&blind) > with(&config));
+    }
+
+    #[test]
     fn k6_requests_in_flight() {
         let idle = Candidate { input_tokens: 16, matched_blocks: 1, prefill_tokens: 0, ..K6 };
         let busy = Candidate { active_blocks: 100, additional_blocks: 0, active_requests: 4, ..idle };
@@ -84,6 +105,8 @@ mod tests {
         let cold = Candidate {
             input_tokens: 64,
             matched_blocks: 0,
+            host_blocks: 0,
+            disk_blocks: 0,
             prefill_tokens: 0,
             least_prefill_tokens: 0,
             active_blocks: 0,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use wavetank_cache::{Change, ChangeKind, Claim, Holdings, Overlap};
 use wavetank_model::{InFlight, Nanos, Prompt, Request, RequestId, Result, WorkerId};
 
-use super::{Entry, Fleet, Needs, Placement, Router};
+use super::{Entry, Fleet, Members, Needs, Placement, Router};
 use crate::queues::{self, Waiting};
 use crate::timing::{Chunk, DecodeBatch, Pass, Timing, TimingConfig};
 use cost::Candidate;
@@ -40,6 +40,12 @@ pub struct KvConfig {
     pub overlap_score_credit_decay: f64,
     /// Weight of prompt work against active blocks.
     pub prefill_load_scale: f64,
+    /// The same per block behind those that the first tier behind the cache has.
+    #[serde(skip_serializing_if = "is_usual_for_host")]
+    pub host_cache_hit_weight: f64,
+    /// The same of the other tiers.
+    #[serde(skip_serializing_if = "is_usual_for_disk")]
+    pub disk_cache_hit_weight: f64,
     /// Cost of each request in flight, in blocks.
     pub decode_active_request_weight: f64,
     /// Randomness of the choice; 0 takes the cheapest.
@@ -58,12 +64,27 @@ pub struct KvConfig {
     pub router_queue_policy: String,
 }
 
+/// What the weights of tiers are where nothing is said (spec/replay.md 6.1); plans leave them out then,
+/// because they have no effect without tiers.
+const HOST_WEIGHT: f64 = 0.75;
+const DISK_WEIGHT: f64 = 0.25;
+
+fn is_usual_for_host(weight: &f64) -> bool {
+    *weight == HOST_WEIGHT
+}
+
+fn is_usual_for_disk(weight: &f64) -> bool {
+    *weight == DISK_WEIGHT
+}
+
 impl Default for KvConfig {
     fn default() -> Self {
         Self {
             overlap_score_credit: 1.0,
             overlap_score_credit_decay: 0.0,
             prefill_load_scale: 1.0,
+            host_cache_hit_weight: HOST_WEIGHT,
+            disk_cache_hit_weight: DISK_WEIGHT,
             decode_active_request_weight: 0.0,
             router_temperature: 0.0,
             router_track_active_blocks: true,
@@ -95,8 +116,11 @@ struct Load {
 struct KvRouter {
     config: KvConfig,
     block_size: u32,
-    /// Prompt tokens above which a worker is busy; `None` never queues.
+    /// Prompt tokens above which a worker is busy where there are several; `None` never queues.
+    busy_limit: Option<f64>,
+    /// The same now: with one worker there is nothing to choose, so nothing is held back.
     busy_above: Option<f64>,
+    members: Members,
     model: Option<Rc<dyn Timing>>,
     holdings: Holdings,
     loads: Vec<Load>,
@@ -114,11 +138,12 @@ impl KvRouter {
     fn build(fleet: &Fleet<'_>) -> Result<Self> {
         let config = fleet.config.clone();
         let pass = fleet.engine.max_num_batched_tokens.map_or(UNLIMITED_PASS, f64::from);
-        // With one worker there is nothing to choose, so nothing is held back.
-        let threshold = config.router_queue_threshold.filter(|_| fleet.workers > 1);
+        let busy_limit = config.router_queue_threshold.map(|threshold| threshold * pass);
         Ok(Self {
             block_size: fleet.engine.block_size,
-            busy_above: threshold.map(|threshold| threshold * pass),
+            busy_limit,
+            busy_above: busy_limit.filter(|_| fleet.workers > 1),
+            members: Members::of(fleet.workers),
             model: config.router_prefill_load_model.as_ref().map(TimingConfig::build).transpose()?,
             holdings: Holdings::of(fleet.workers),
             loads: (0..fleet.workers).map(|_| Load::default()).collect(),
@@ -133,13 +158,14 @@ impl KvRouter {
 
     fn all_busy(&self, now: Nanos) -> bool {
         let Some(limit) = self.busy_above else { return false };
-        self.loads.iter().all(|load| load.prefills.tokens(now) as f64 > limit)
+        let mut members = self.members.0.iter();
+        members.all(|worker| self.loads[worker.index()].prefills.tokens(now) as f64 > limit)
     }
 
     /// Chooses a worker by the overlaps in `self.overlaps` and enters the request there.
     fn admit(&mut self, id: RequestId, prompt: &Prompt, now: Nanos) -> Placement {
         self.price(prompt, now);
-        let worker = WorkerId(self.pick.cheapest(&self.costs) as u32);
+        let worker = self.members.0[self.pick.cheapest(&self.costs)];
         let cached = self.overlaps[worker.index()].cached * self.block_size;
         let overlap_tokens = cached.min(prompt.tokens());
         let load = &mut self.loads[worker.index()];
@@ -161,17 +187,20 @@ impl KvRouter {
         Placement { request: id, worker, overlap_tokens }
     }
 
-    /// Fills `self.costs`.
+    /// Fills `self.costs`, member by member.
     fn price(&mut self, prompt: &Prompt, now: Nanos) {
-        let prefills = || self.loads.iter().map(|load| load.prefills.tokens(now));
-        let least_prefill_tokens = prefills().min().unwrap_or(0);
+        let prefills = || {
+            let members = self.members.0.iter();
+            members.map(|&worker| (worker, self.loads[worker.index()].prefills.tokens(now)))
+        };
+        let least_prefill_tokens = prefills().map(|(_, tokens)| tokens).min().unwrap_or(0);
         let blocks = prompt.full_blocks(self.block_size);
         self.costs.clear();
-        for (worker, prefill_tokens) in prefills().enumerate() {
-            let (overlap, load) = (self.overlaps[worker], &self.loads[worker]);
+        for (worker, prefill_tokens) in prefills() {
+            let (overlap, load) = (self.overlaps[worker.index()], &self.loads[worker.index()]);
             let (active_blocks, additional_blocks) = match self.config.router_track_active_blocks {
                 true => {
-                    let live = self.holdings.live_blocks(WorkerId(worker as u32));
+                    let live = self.holdings.live_blocks(worker);
                     (live + load.unshared_blocks, blocks - overlap.live)
                 }
                 false => (0, 0),
@@ -179,6 +208,8 @@ impl KvRouter {
             let candidate = Candidate {
                 input_tokens: prompt.tokens(),
                 matched_blocks: overlap.cached,
+                host_blocks: overlap.host,
+                disk_blocks: overlap.disk,
                 prefill_tokens,
                 least_prefill_tokens,
                 active_blocks,
@@ -207,7 +238,8 @@ impl Router for KvRouter {
         if self.queue.is_empty() && !self.all_busy(now) {
             return Some(self.admit(id, &request.prompt, now));
         }
-        let most = self.overlaps.iter().map(|overlap| overlap.cached).max().unwrap_or(0);
+        let on = |worker: &WorkerId| self.overlaps[worker.index()].cached;
+        let most = self.members.0.iter().map(on).max().unwrap_or(0);
         let waiting = Waiting {
             since_seconds: now.as_seconds(),
             priority: f64::from(request.priority.soft.max(0)),
@@ -246,9 +278,33 @@ impl Router for KvRouter {
     }
 
     fn cache_changed(&mut self, worker: WorkerId, change: Change) {
+        if !self.members.has(worker) {
+            return;
+        }
         match change.kind {
             ChangeKind::Stored => self.holdings.store(worker, change.group, change.slots),
             ChangeKind::Removed => self.holdings.remove(worker, change.group, change.slots),
+        }
+    }
+
+    fn joined(&mut self, worker: WorkerId) {
+        self.members.joined(worker);
+        self.holdings.admit(worker);
+        self.loads.resize_with(worker.index() + 1, Load::default);
+        self.overlaps.resize(worker.index() + 1, Overlap::default());
+        self.busy_above = self.busy_limit.filter(|_| self.members.len() > 1);
+    }
+
+    fn left(&mut self, worker: WorkerId) {
+        self.members.left(worker);
+        self.holdings.forget(worker);
+        self.busy_above = self.busy_limit.filter(|_| self.members.len() > 1);
+    }
+
+    fn tier_changed(&mut self, worker: WorkerId, tier: u8, change: Change) {
+        match change.kind {
+            ChangeKind::Stored => self.holdings.store_behind(worker, tier, change.group, change.slots),
+            ChangeKind::Removed => self.holdings.remove_behind(worker, tier, change.group, change.slots),
         }
     }
 
@@ -259,7 +315,8 @@ impl Router for KvRouter {
         let Queued { id, prompt, cached } = self.queue.pop()?;
         // What was cached is as of the arrival, what is live as of now.
         self.holdings.overlaps(prompt.keys_from(0, self.block_size), &mut self.overlaps);
-        for (overlap, cached) in self.overlaps.iter_mut().zip(cached) {
+        let then = cached.iter().copied().chain(std::iter::repeat(0));
+        for (overlap, cached) in self.overlaps.iter_mut().zip(then) {
             overlap.cached = cached;
         }
         Some(self.admit(id, &prompt, now))

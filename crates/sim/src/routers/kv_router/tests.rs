@@ -86,6 +86,31 @@ fn k9_a_stored_block_counts_and_a_removed_one_does_not() {
     assert_eq!(overlap(&mut router), 0);
 }
 
+/// Broken by: a worker that left and still counts as holding prefixes, or that keeps others waiting.
+#[test]
+fn who_left_holds_nothing() {
+    let engine = EngineConfig { max_num_batched_tokens: Some(64), ..EngineConfig::default() };
+    let config = KvConfig { router_queue_threshold: Some(0.5), ..KvConfig::default() };
+    let mut router = router(2, &config, &engine);
+    let prompt = request(7, 128).prompt;
+    let key = prompt.keys_from(0, 64).next().unwrap();
+    let stored = Change { group: key.group, slots: 1 << key.slot, kind: ChangeKind::Stored };
+    router.cache_changed(WorkerId(1), stored);
+    router.left(WorkerId(1));
+    router.cache_changed(WorkerId(1), stored);
+    router.holdings.overlaps(prompt.keys_from(0, 64), &mut router.overlaps);
+    assert_eq!(router.overlaps[1].cached, 0);
+    assert_eq!(router.busy_above, None, "one is left, so nothing is held back");
+    assert!((0..3).all(|id| router.arrive(RequestId(id), &request(id.into(), 64), Nanos::ZERO).is_some()));
+    router.joined(WorkerId(2));
+    // The new one is free, then both are busy.
+    let placed = router.arrive(RequestId(3), &request(3, 64), Nanos::ZERO);
+    assert_eq!(placed.map(|placement| placement.worker), Some(WorkerId(2)));
+    assert!(router.arrive(RequestId(4), &request(4, 64), Nanos::ZERO).is_none());
+    router.joined(WorkerId(3));
+    assert_eq!(router.release(Nanos(1)).map(|placement| placement.worker), Some(WorkerId(3)));
+}
+
 #[test]
 fn everything_is_given_back() {
     for (tracked, shared) in [(true, true), (true, false), (false, true)] {

@@ -23,7 +23,7 @@ use crate::buffer::Region;
 pub(super) const ENTRY: Entry = Entry {
     name: "cuda",
     about: "the memory of an NVIDIA GPU",
-    caps: Caps { keeps_bytes: true, survives: false, location: Location::Device },
+    caps: Caps { keeps_bytes: true, survives: false, inline: false, location: Location::Device },
     options: &[("block", "bytes of one block of device memory, 4096 unless given")],
     open,
 };

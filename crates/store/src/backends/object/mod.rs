@@ -44,7 +44,7 @@ use crate::threads::{Blocking, ThreadPort};
 pub(super) const ENTRY: Entry = Entry {
     name: "object",
     about: "S3-compatible storage: s3://bucket/prefix; credentials from AWS_ACCESS_KEY_ID and the like",
-    caps: Caps { keeps_bytes: true, survives: true, location: Location::Url },
+    caps: Caps { keeps_bytes: true, survives: true, inline: false, location: Location::Url },
     options: &[
         ("credentials_file", "a file like ~/.aws/credentials; the environment, then that file unless given"),
         ("endpoint", "the server's address, http:// or https://; that of AWS unless given"),

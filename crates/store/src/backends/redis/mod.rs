@@ -35,7 +35,7 @@ use crate::threads::{Blocking, ThreadPort};
 pub(super) const ENTRY: Entry = Entry {
     name: "redis",
     about: "a Redis server: redis://host:port/db; the password from REDIS_PASSWORD",
-    caps: Caps { keeps_bytes: true, survives: true, location: Location::Url },
+    caps: Caps { keeps_bytes: true, survives: true, inline: false, location: Location::Url },
     options: &[
         ("password_file", "the file that holds the password; the variable REDIS_PASSWORD unless given"),
         ("prefix", "what its keys begin with, for this process alone; wavetank unless given"),

@@ -122,6 +122,9 @@ impl Package {
     /// Adds a finished benchmark, in the place of one of the same name.
     pub fn add(&mut self, name: &str, results: Results<'_>) -> Result<()> {
         let Results { plan, report, trials, systems } = results;
+        if plan.is_simulated() {
+            return Err(Error::usage("a simulation is no result: nothing was measured"));
+        }
         let folder = self.folder.join(name);
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(|error| Error::io(&folder, error))?;

@@ -272,7 +272,7 @@ impl Place {
     }
 
     /// What is below it, in words.
-    pub(in crate::bench) fn drive_names(&self) -> String {
+    pub(crate) fn drive_names(&self) -> String {
         let names: Vec<String> = self.drives.iter().map(ToString::to_string).collect();
         if names.is_empty() { "a drive that is not known".to_owned() } else { names.join(" and ") }
     }

@@ -1,6 +1,6 @@
 //! Bytes as people write them: `100GiB`, `1.5T`, `500 MB`.
 
-use wavetank_model::{Error, Result};
+use crate::error::{Error, Result};
 
 const UNITS: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
@@ -22,7 +22,7 @@ const UNITS: &[(&str, u64)] = &[
 const MOST: f64 = 1e18;
 
 /// Bytes of `text`; its unit is needed, because some mean bytes by a number and others GiB.
-pub(crate) fn parse(text: &str, place: &str) -> Result<u64> {
+pub fn parse(text: &str, place: &str) -> Result<u64> {
     of(text).ok_or_else(|| {
         let wrong = format!("\"{text}\" is no size: a number and a unit");
         Error::usage(wrong).at(place).hint("as 100GiB, 1.5TiB or 500MB; G is GiB")
@@ -30,7 +30,7 @@ pub(crate) fn parse(text: &str, place: &str) -> Result<u64> {
 }
 
 /// Bytes of `text`, if it is a size.
-pub(crate) fn of(text: &str) -> Option<u64> {
+pub fn of(text: &str) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     let (unit, scale) = UNITS.iter().find(|(unit, _)| lower.ends_with(&unit.to_ascii_lowercase()))?;
     let number = lower[..lower.len() - unit.len()].trim();

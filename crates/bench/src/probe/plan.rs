@@ -1,0 +1,159 @@
+//! What is measured and where, and what follows from it: which points there are and how much room they take.
+
+use std::collections::BTreeMap;
+
+use wavetank_store::buffer::PIECE;
+
+/// What is measured, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProbePlan {
+    /// What holds the bytes.
+    pub backend: String,
+    /// Where; empty where there is nothing to say.
+    pub location: String,
+    /// Options of the backend.
+    pub options: BTreeMap<String, String>,
+    /// Bytes of an entry, smallest first.
+    pub sizes: Vec<u64>,
+    /// Operations in flight, fewest first.
+    pub depths: Vec<u32>,
+    /// Shares of reads.
+    pub read_shares: Vec<f64>,
+    /// Points with more bytes in flight are left out.
+    pub in_flight_bytes_max: u64,
+    /// Threads that ask, each with a lane of its own; no more of them than operations in flight.
+    pub threads: u32,
+    /// How often all points are gone through.
+    pub passes: u32,
+    /// How long a point is measured, in all passes together.
+    pub seconds_per_point: f64,
+    /// How long writing goes on; not at all when 0.
+    pub sustained_seconds: f64,
+    /// How much of each size is written before anything is measured, at most.
+    pub working_set_bytes: u64,
+    /// How many entries of each size that is, at most.
+    pub entries_max: u64,
+    /// Entries and contents follow from it.
+    pub seed: u64,
+}
+
+/// One point to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Load {
+    pub(crate) read_share: f64,
+    pub(crate) bytes: u64,
+    pub(crate) depth: u32,
+}
+
+/// Writing that goes on is of entries about this long: a piece, which every device takes as one request.
+const SUSTAINED_BYTES: u64 = PIECE as u64;
+/// What an entry takes besides its bytes, at most: a header, and what is missing to a whole block.
+const ENTRY_EXTRA_BYTES: u64 = 8 << 10;
+
+impl ProbePlan {
+    /// How many points there are.
+    pub fn points(&self) -> usize {
+        self.loads().len()
+    }
+
+    /// How many of all combinations are left out, since too much would be in flight.
+    pub fn left_out(&self) -> usize {
+        self.sizes.len() * self.depths.len() * self.read_shares.len() - self.points()
+    }
+
+    /// The least working set: of every size one half that is read and one that is written, each of more
+    /// entries than can be in flight.
+    pub fn least_bytes(&self) -> u64 {
+        let least = |bytes: &u64| bytes.saturating_mul(2).saturating_mul(self.least_half(*bytes));
+        self.sizes.iter().map(least).max().unwrap_or_default()
+    }
+
+    /// What a device has to have room for: all working sets, and what is in flight beside them.
+    pub fn room_bytes(&self) -> u64 {
+        let set = |bytes: &u64| (2 * self.half(*bytes)).saturating_mul(bytes + ENTRY_EXTRA_BYTES);
+        let in_flight = |bytes: &u64| self.least_half(*bytes).saturating_mul(bytes + ENTRY_EXTRA_BYTES);
+        let sets = self.sizes.iter().map(set).fold(0, u64::saturating_add);
+        sets.saturating_add(self.sizes.iter().map(in_flight).max().unwrap_or_default())
+    }
+
+    /// Every point, by size, then mix, then depth; reads first, since writing changes what they find.
+    pub(super) fn loads(&self) -> Vec<Load> {
+        let mut loads = Vec::new();
+        for &bytes in &self.sizes {
+            for &read_share in &self.read_shares {
+                let depths = self.depths_of(bytes);
+                loads.extend(depths.map(|depth| Load { read_share, bytes, depth }));
+            }
+        }
+        loads
+    }
+
+    /// The most operations in flight that entries of this size are measured with; at least one.
+    pub(super) fn deepest(&self, bytes: u64) -> u32 {
+        self.depths_of(bytes).max().unwrap_or(1)
+    }
+
+    /// How many entries of a size are read; as many again are written.
+    pub(super) fn half(&self, bytes: u64) -> u64 {
+        let wanted = (self.working_set_bytes / bytes / 2).min(self.entries_max / 2);
+        wanted.max(self.least_half(bytes))
+    }
+
+    pub(super) fn sustained_load(&self) -> Option<Load> {
+        let nearest = self.sizes.iter().copied().min_by_key(|bytes| bytes.abs_diff(SUSTAINED_BYTES))?;
+        let load = Load { read_share: 0.0, bytes: nearest, depth: self.deepest(nearest) };
+        (self.sustained_seconds > 0.0).then_some(load)
+    }
+
+    /// Every thread writes entries of its own, one more than it has in flight.
+    fn least_half(&self, bytes: u64) -> u64 {
+        let depth = self.deepest(bytes);
+        let threads = self.threads.min(depth);
+        u64::from(depth.div_ceil(threads) + 1) * u64::from(threads)
+    }
+
+    fn depths_of(&self, bytes: u64) -> impl Iterator<Item = u32> {
+        let fits = move |depth: &u32| bytes.saturating_mul(u64::from(*depth)) <= self.in_flight_bytes_max;
+        self.depths.iter().copied().filter(fits)
+    }
+}
+
+/// As many pieces at the device as the benchmark's lanes have unless told otherwise.
+const PIECES: usize = 32;
+
+impl Load {
+    /// How many of the operations in flight each thread has.
+    pub(super) fn shares(self, threads: u32) -> Vec<u32> {
+        let threads = threads.min(self.depth);
+        (0..threads).map(|thread| self.depth / threads + u32::from(thread < self.depth % threads)).collect()
+    }
+
+    /// How many pieces a thread may have at the device: all of those of its operations, or as many as is
+    /// usual if that is enough to have one of each there.
+    pub(super) fn pieces(self, share: u32) -> usize {
+        let (depth, each) = (share as usize, self.bytes.div_ceil(PIECE as u64).max(1) as usize);
+        depth.saturating_mul(each).min(PIECES).max(depth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: threads that have more in flight together than the point says, or none.
+    #[test]
+    fn threads_share_what_is_in_flight() {
+        let load = |depth| Load { read_share: 1.0, bytes: 4096, depth };
+        assert_eq!(load(1).shares(4), [1]);
+        assert_eq!(load(6).shares(4), [2, 2, 1, 1]);
+        assert_eq!(load(64).shares(3), [22, 21, 21]);
+    }
+
+    /// Broken by: a piece of every operation that does not fit, or a queue of small entries that is too long.
+    #[test]
+    fn every_operation_in_flight_has_a_piece_at_the_device() {
+        let pieces = |bytes, depth| Load { read_share: 1.0, bytes, depth }.pieces(depth);
+        assert_eq!((pieces(4096, 1), pieces(4096, 16)), (1, 16));
+        assert_eq!((pieces(64 << 20, 1), pieces(64 << 20, 64)), (32, 64));
+    }
+}

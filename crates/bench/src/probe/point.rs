@@ -1,0 +1,211 @@
+//! One point: operations on entries of one size, as many in flight as the queue is deep, in one or more
+//! passes.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use wavetank_model::{IoTimes, Result, TIER_QUANTILES, TierLatency, TierPoint};
+
+use super::crew::{Crew, Halt, Hand};
+use super::plan::Load;
+use super::set::{Ended, ended};
+use super::window::{Moment, Span, Window};
+
+/// Which share of the time goes by before anything is counted.
+const WARM_UP_SHARE: f64 = 0.2;
+/// A pass of slow operations goes on until as many rounds of them ended, …
+const ROUNDS: u64 = 2;
+/// … but no longer than this many times its span.
+const PATIENCE: f64 = 5.0;
+/// An hour; what takes longer counts as that.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Measures a point for some seconds, once; `None` when it was stopped.
+pub(super) fn measure(crew: Crew<'_>, seconds: f64) -> Result<Option<Seen>> {
+    let depth = u64::from(crew.load.depth);
+    // Those that began together end together: the first round is not what comes after it.
+    let warm_up = Span { seconds: seconds * WARM_UP_SHARE, operations: depth, patience: f64::INFINITY };
+    let window = Window::after(warm_up, Span { seconds, operations: ROUNDS * depth, patience: PATIENCE });
+    let parts = crew.work(|hand, halt| count(hand, crew.load, &window, halt))?;
+    Ok(parts.and_then(|parts| parts.into_iter().reduce(Seen::beside)))
+}
+
+/// One thread's operations.
+fn count(mut hand: Hand, load: Load, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
+    let mut seen = Seen::default();
+    (0..hand.depth).for_each(|_| hand.part.ask(&mut hand.lane, load.read_share));
+    while let Some(done) = hand.lane.wait() {
+        if halt.is_called() {
+            break;
+        }
+        let ended = ended(done.outcome)?;
+        match window.saw_end(Instant::now()) {
+            Moment::Before => {}
+            Moment::Inside(elapsed) => seen.count(ended, done.times, elapsed),
+            Moment::After => continue,
+        }
+        hand.part.ask(&mut hand.lane, load.read_share);
+    }
+    Ok(seen)
+}
+
+/// What ended while it was counted.
+#[derive(Default)]
+pub(super) struct Seen {
+    elapsed: Duration,
+    reads: Latencies,
+    writes: Latencies,
+}
+
+impl Seen {
+    fn count(&mut self, ended: Ended, times: IoTimes, elapsed: Duration) {
+        match ended {
+            Ended::Read => self.reads.record(times),
+            Ended::Written => self.writes.record(times),
+            Ended::Skipped => return,
+        }
+        self.elapsed = self.elapsed.max(elapsed);
+    }
+
+    /// Together with what another thread saw at the same time.
+    fn beside(mut self, other: Self) -> Self {
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.reads.add(&other.reads);
+        self.writes.add(&other.writes);
+        self
+    }
+}
+
+/// What was seen of a point in all passes so far.
+#[derive(Default)]
+pub(super) struct Tally {
+    seconds: f64,
+    pass_bytes_per_second: Vec<f64>,
+    reads: Latencies,
+    writes: Latencies,
+}
+
+impl Tally {
+    /// Adds a pass; one in which nothing ended says nothing.
+    pub(super) fn add(&mut self, load: Load, seen: &Seen) {
+        let (operations, seconds) = (seen.reads.count + seen.writes.count, seen.elapsed.as_secs_f64());
+        if operations == 0 {
+            return;
+        }
+        self.seconds += seconds;
+        self.pass_bytes_per_second.push(operations as f64 * load.bytes as f64 / seconds);
+        self.reads.add(&seen.reads);
+        self.writes.add(&seen.writes);
+    }
+
+    /// The point; `None` where nothing was seen of it.
+    pub(super) fn point(self, load: Load) -> Option<TierPoint> {
+        let operations = self.reads.count + self.writes.count;
+        (operations > 0).then(|| TierPoint {
+            read_share: load.read_share,
+            bytes: load.bytes,
+            depth: load.depth,
+            operations,
+            reads: self.reads.count,
+            seconds: self.seconds,
+            bytes_per_second: operations as f64 * load.bytes as f64 / self.seconds,
+            pass_bytes_per_second: self.pass_bytes_per_second,
+            read: self.reads.summary(),
+            write: self.writes.summary(),
+        })
+    }
+}
+
+/// Latencies of one kind of operation, from being asked for to the end, as the benchmark reports them.
+#[derive(Default)]
+struct Latencies {
+    count: u64,
+    total_ns: u128,
+    device_ns: u128,
+    seen: Option<Histogram<u64>>,
+}
+
+impl Latencies {
+    fn record(&mut self, times: IoTimes) {
+        self.count += 1;
+        self.total_ns += u128::from(times.total.0);
+        self.device_ns += u128::from(times.device.0);
+        self.seen.get_or_insert_with(histogram).saturating_record(times.total.0);
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Some(theirs) = &other.seen else { return };
+        self.count += other.count;
+        self.total_ns += other.total_ns;
+        self.device_ns += other.device_ns;
+        self.seen.get_or_insert_with(histogram).add(theirs).expect("histograms of the same bounds");
+    }
+
+    fn summary(&self) -> Option<TierLatency> {
+        let seen = self.seen.as_ref()?;
+        let mean = |sum: u128| sum as f64 / self.count as f64 / 1e3;
+        Some(TierLatency {
+            mean_us: mean(self.total_ns),
+            device_mean_us: mean(self.device_ns),
+            quantiles_us: TIER_QUANTILES.map(|part| seen.value_at_quantile(part) as f64 / 1e3),
+        })
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("sound bounds")
+}
+
+#[cfg(test)]
+mod tests {
+    use wavetank_model::Nanos;
+
+    use super::*;
+
+    fn seen(latencies_us: impl Iterator<Item = u64>, seconds: u64) -> Seen {
+        let mut seen = Seen::default();
+        for latency in latencies_us {
+            let total = Nanos(latency * 1000);
+            let times = IoTimes { total, device: total, ..IoTimes::default() };
+            seen.count(Ended::Read, times, Duration::from_secs(seconds));
+        }
+        seen
+    }
+
+    /// Broken by: passes that are averaged instead of added up, or whose own rates are lost.
+    #[test]
+    fn passes_add_up_and_keep_their_rates() {
+        let load = Load { read_share: 1.0, bytes: 10, depth: 1 };
+        let mut tally = Tally::default();
+        tally.add(load, &seen(1..=30, 1));
+        tally.add(load, &seen(1..=30, 3));
+        tally.add(load, &seen(std::iter::empty(), 0));
+        let point = tally.point(load).unwrap();
+        assert_eq!((point.operations, point.seconds, point.bytes_per_second), (60, 4.0, 150.0));
+        assert_eq!(point.pass_bytes_per_second, [300.0, 100.0]);
+        assert_eq!(Tally::default().point(load), None);
+    }
+
+    /// Broken by: threads whose times are added up.
+    #[test]
+    fn threads_work_at_the_same_time() {
+        let load = Load { read_share: 1.0, bytes: 10, depth: 2 };
+        let mut tally = Tally::default();
+        tally.add(load, &seen(1..=10, 2).beside(seen(1..=20, 3)));
+        let point = tally.point(load).unwrap();
+        assert_eq!((point.operations, point.seconds, point.bytes_per_second), (30, 3.0, 100.0));
+    }
+
+    /// Broken by: a quantile that lies between or beyond what was seen.
+    #[test]
+    fn a_quantile_is_a_latency_that_was_seen() {
+        let load = Load { read_share: 1.0, bytes: 1, depth: 1 };
+        let mut tally = Tally::default();
+        tally.add(load, &seen((1..=40).map(|number| number * 10), 1));
+        let read = tally.point(load).unwrap().read.unwrap();
+        let expected = [10.0, 40.0, 100.0, 200.0, 300.0, 360.0, 380.0, 400.0, 400.0, 400.0];
+        for (quantile, expected) in read.quantiles_us.into_iter().zip(expected) {
+            assert!((quantile / expected - 1.0).abs() < 1e-3, "{quantile} for {expected}");
+        }
+    }
+}

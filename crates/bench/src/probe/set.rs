@@ -1,0 +1,111 @@
+//! The entries that points of one size read and write: one half is read, the other written again and again,
+//! so that no read waits for a write of the same entry.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::RngExt;
+use wavetank_model::{Draw, Error, Result, mix, seeded};
+use wavetank_store::{Existing, Key, Lane, Outcome, Payload, Put, Want};
+
+use super::ProbePlan;
+
+/// Entries of one size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkingSet {
+    bytes: u64,
+    /// How many are only read; as many again are written.
+    half: u64,
+    seed: u64,
+}
+
+/// What one of the threads asks for: any entry to read, some of the others to write.
+pub(super) struct Part {
+    set: WorkingSet,
+    /// The entries to write that are this thread's: this one, and every so many after it.
+    first: u64,
+    stride: u64,
+    written: u64,
+    draw: Draw,
+}
+
+/// What an operation was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Read,
+    Written,
+    /// Nothing was done: an earlier write of the entry has not ended yet.
+    Skipped,
+}
+
+impl WorkingSet {
+    /// As many entries of `bytes` as the plan wants, and enough for what is in flight.
+    pub(super) fn of(bytes: u64, plan: &ProbePlan) -> Self {
+        Self { bytes, half: plan.half(bytes), seed: plan.seed }
+    }
+
+    /// Writes every entry, `depth` at a time, unless it is stopped.
+    pub(super) fn write(self, lane: &mut Lane, depth: usize, stop: &AtomicBool) -> Result<()> {
+        let (mut asked, entries) = (0, 2 * self.half);
+        while (asked < entries || lane.pending() > 0) && !stop.load(Ordering::Relaxed) {
+            while asked < entries && lane.pending() < depth {
+                self.put(lane, asked, mix(self.seed, asked));
+                asked += 1;
+            }
+            if let Some(done) = lane.wait() {
+                ended(done.outcome)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the thread with this number, of so many, asks for the `turn`th time that this set is used.
+    pub(super) fn part(self, (thread, threads): (u32, u32), turn: u64) -> Part {
+        let draw = seeded(mix(mix(self.seed, turn), u64::from(thread)), "probe");
+        Part { set: self, first: u64::from(thread), stride: u64::from(threads), written: 0, draw }
+    }
+
+    fn put(self, lane: &mut Lane, number: u64, seed: u64) {
+        let payload = Payload::Seeded { seed, bytes: self.bytes };
+        lane.put(Put { key: self.key(number), payload, tenant: 0, existing: Existing::Replace });
+    }
+
+    fn key(self, number: u64) -> Key {
+        let mut name = [0; 16];
+        name[..8].copy_from_slice(&self.bytes.to_le_bytes());
+        name[8..].copy_from_slice(&number.to_le_bytes());
+        Key::new(name.as_slice())
+    }
+}
+
+impl Part {
+    /// Asks for an operation; a read with probability `read_share`.
+    pub(super) fn ask(&mut self, lane: &mut Lane, read_share: f64) {
+        if self.draw.random::<f64>() < read_share {
+            let number = self.draw.random_range(0..self.set.half);
+            lane.get(self.set.key(number), Want::Nothing);
+            return;
+        }
+        let mine = (self.set.half - self.first).div_ceil(self.stride);
+        let number = self.first + self.written % mine * self.stride;
+        self.written += 1;
+        // Every write has bytes of its own: a drive that looks for equal blocks finds none.
+        self.set.put(lane, self.set.half + number, self.draw.random());
+    }
+}
+
+/// What ended, or why it did not work.
+pub(super) fn ended(outcome: Outcome) -> Result<Ended> {
+    match outcome {
+        Outcome::Hit(_) => Ok(Ended::Read),
+        Outcome::Stored(_) => Ok(Ended::Written),
+        Outcome::Existed => Ok(Ended::Skipped),
+        Outcome::Failed(error) => {
+            let failed = Error::usage(format!("an operation failed: {error}"));
+            Err(match error.kind() {
+                std::io::ErrorKind::StorageFull => failed.hint("give less room with --size-gb"),
+                _ => failed,
+            })
+        }
+        other => Err(Error::usage(format!("an operation ended as {other:?}"))),
+    }
+}

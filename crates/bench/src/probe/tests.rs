@@ -1,0 +1,298 @@
+//! Real backends, and wrappers around them whose numbers are known.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use wavetank_store::backend::{Completion, Held, NewEntry, Piece, Port, Seal};
+use wavetank_store::buffer::{Buffer, Region};
+use wavetank_store::wrappers::throttle::{Limits, wrap};
+
+use super::*;
+
+const SMALL: u64 = 64 << 10;
+/// Two pieces, the second of them short.
+const LARGE: u64 = (1 << 20) + 4096;
+
+fn plan(backend: &str, location: &Path) -> ProbePlan {
+    let mut plan = ProbePlan {
+        backend: backend.to_owned(),
+        location: location.to_str().unwrap().to_owned(),
+        options: BTreeMap::new(),
+        sizes: vec![SMALL, LARGE],
+        depths: vec![1, 3],
+        read_shares: vec![1.0, 0.5, 0.0],
+        in_flight_bytes_max: u64::MAX,
+        threads: 1,
+        passes: 2,
+        seconds_per_point: 0.02,
+        sustained_seconds: 0.1,
+        working_set_bytes: 0,
+        entries_max: 64,
+        seed: 7,
+    };
+    plan.working_set_bytes = plan.least_bytes();
+    plan
+}
+
+fn memory() -> Arc<dyn Backend> {
+    backends::open("memory", &Site::default()).unwrap()
+}
+
+fn probed_on(backend: Arc<dyn Backend>, plan: &ProbePlan) -> Probed {
+    let stop = AtomicBool::new(false);
+    probe_on(backend, plan, ProbeObserver { stop: &stop, measured: &mut || {} }).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.retain(|path| !path.ends_with("LOCK") && !path.ends_with("FORMAT"));
+    files
+}
+
+/// Every point is there once and agrees with itself.
+fn check(plan: &ProbePlan, probed: &Probed) {
+    assert!(!probed.partial);
+    assert_eq!(probed.points.len(), plan.points());
+    for (number, point) in probed.points.iter().enumerate() {
+        assert!(probed.points[..number].iter().all(|other| !other.is_of(point)));
+        assert_eq!(point.pass_bytes_per_second.len(), plan.passes as usize);
+        let bytes = point.bytes_per_second * point.seconds;
+        assert!((bytes / (point.operations * point.bytes) as f64 - 1.0).abs() < 1e-9);
+        match point.read_share {
+            1.0 => assert!(point.reads == point.operations && point.write.is_none()),
+            0.0 => assert!(point.reads == 0 && point.read.is_none()),
+            _ => assert!(point.reads <= point.operations),
+        }
+        for latency in point.read.iter().chain(&point.write) {
+            assert!(latency.quantiles_us.is_sorted() && latency.quantiles_us[0] > 0.0);
+            let longest = latency.quantiles_us[latency.quantiles_us.len() - 1];
+            assert!(latency.device_mean_us <= latency.mean_us && latency.mean_us <= longest);
+        }
+    }
+    let course = probed.sustained.as_ref().unwrap();
+    assert_eq!((course.bytes, course.depth), (LARGE, 3), "the size nearest to a piece, the deepest queue");
+    assert!(course.course_bytes_per_second.iter().sum::<f64>() > 0.0);
+}
+
+/// Broken by: a point that is left out, counts what it did not do, or leaves its files.
+#[test]
+fn points_add_up_in_memory_and_on_a_file_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let on_files = plan("buffered", folder.path());
+    let in_memory = plan("memory", Path::new(""));
+    for plan in [&on_files, &in_memory] {
+        let stop = AtomicBool::new(false);
+        let mut seen = 0;
+        let probed = probe(plan, ProbeObserver { stop: &stop, measured: &mut || seen += 1 }).unwrap();
+        assert_eq!(seen, plan.points() * plan.passes as usize, "{}", plan.backend);
+        check(plan, &probed);
+    }
+    assert_eq!(names(folder.path()).len(), 0);
+}
+
+/// Broken by: a deeper queue than asked for, or one that is never filled.
+#[test]
+fn as_much_is_in_flight_as_asked_for_and_no_more() {
+    for (depth, threads) in [(1, 1), (4, 1), (5, 2), (1, 2)] {
+        let count = Arc::new(Count::default());
+        let limits = Limits { latency: Duration::from_micros(200), ..Limits::default() };
+        let counted: Arc<dyn Backend> =
+            Arc::new(Counted { inner: wrap(memory(), limits), count: Arc::clone(&count) });
+        let whole = plan("memory", Path::new(""));
+        let plan = ProbePlan { sizes: vec![SMALL], depths: vec![depth], threads, ..whole };
+        probed_on(counted, &plan);
+        assert_eq!(count.most.load(Ordering::Relaxed), depth as usize, "{threads} threads");
+    }
+}
+
+/// Broken by: a latency that leaves out the device, or a bandwidth that counts what had not ended.
+#[test]
+fn what_a_device_takes_is_in_the_numbers() {
+    let latency = Duration::from_millis(2);
+    let limits = Limits { latency, ..Limits::default() };
+    let whole = plan("memory", Path::new(""));
+    let plan = ProbePlan { sizes: vec![SMALL], sustained_seconds: 0.0, ..whole };
+    let probed = probed_on(wrap(memory(), limits), &plan);
+    assert_eq!(probed.sustained, None);
+    let least_us = latency.as_secs_f64() * 1e6;
+    for point in &probed.points {
+        for seen in point.read.iter().chain(&point.write) {
+            assert!(seen.quantiles_us[0] >= least_us && seen.device_mean_us >= least_us, "{seen:?}");
+        }
+        let most = f64::from(point.depth) * (point.seconds / latency.as_secs_f64() + 1.0);
+        assert!(point.operations as f64 <= most, "{point:?}");
+    }
+}
+
+/// Broken by: a latency without the wait for a place at the device. What is in flight for a while is that
+/// many times as long as it takes, by Little's law; operations that began before the window count whole, so
+/// it is met but for a round.
+#[test]
+fn waiting_is_in_the_numbers() {
+    let latency = Duration::from_millis(1);
+    let whole = plan("memory", Path::new(""));
+    // Forty operations of two pieces each, and forty pieces at the device.
+    let plan = ProbePlan { sizes: vec![LARGE], depths: vec![40], read_shares: vec![1.0], ..whole };
+    let plan = ProbePlan {
+        working_set_bytes: plan.least_bytes(),
+        sustained_seconds: 0.0,
+        seconds_per_point: 0.2,
+        ..plan
+    };
+    let probed = probed_on(wrap(memory(), Limits { latency, ..Limits::default() }), &plan);
+    let point = &probed.points[0];
+    let waited = point.read.as_ref().unwrap().mean_us * point.operations as f64 / 1e6;
+    let in_flight = f64::from(point.depth) * point.seconds;
+    assert!(waited > 0.6 * in_flight && waited < 1.8 * in_flight, "{waited} of {in_flight}: {point:?}");
+}
+
+/// Broken by: points with too much in flight, or sizes that only they would need room for.
+#[test]
+fn what_is_too_much_in_flight_is_left_out() {
+    let whole = plan("memory", Path::new(""));
+    let plan = ProbePlan { in_flight_bytes_max: 2 * LARGE, ..whole.clone() };
+    assert_eq!((plan.points(), plan.left_out()), (9, 3));
+    assert!(plan.least_bytes() < whole.least_bytes() && plan.room_bytes() < whole.room_bytes());
+    let depths = plan.loads().into_iter().map(|load| (load.bytes, load.depth));
+    assert!(depths.filter(|(bytes, _)| *bytes == LARGE).all(|(_, depth)| depth == 1));
+}
+
+/// Broken by: threads that write the same entry, whose writes are then none.
+#[test]
+fn threads_do_not_meet_at_an_entry() {
+    let whole = plan("memory", Path::new(""));
+    let plan = ProbePlan { threads: 3, depths: vec![3, 7], ..whole };
+    let plan = ProbePlan { working_set_bytes: plan.least_bytes(), ..plan };
+    let probed = probed_on(memory(), &plan);
+    assert_eq!(probed.points.len(), plan.points());
+    for bytes in plan.sizes.iter().copied() {
+        let half = plan.half(bytes);
+        assert!(
+            half >= 9,
+            "three threads, with one entry more than the three or less that each has in flight"
+        );
+    }
+}
+
+/// Broken by: a stop that loses what was measured, calls the rest whole, or leaves its files.
+#[test]
+fn what_was_measured_before_a_stop_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("buffered", folder.path());
+    let stop = AtomicBool::new(false);
+    let mut seen = 0;
+    let mut measured = || {
+        seen += 1;
+        stop.store(seen == 2, Ordering::Relaxed);
+    };
+    let probed = probe(&plan, ProbeObserver { stop: &stop, measured: &mut measured }).unwrap();
+    assert!(probed.partial);
+    assert_eq!(probed.points.len(), 2);
+    assert_eq!(names(folder.path()).len(), 0);
+}
+
+/// Broken by: measuring in, and then clearing, a store of somebody else.
+#[test]
+fn a_store_with_entries_is_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("buffered", folder.path());
+    let site = Site { location: plan.location.clone(), ..Site::default() };
+    let eviction = (eviction::policy("lru").unwrap().build)(&Settings::default()).unwrap();
+    let backend = backends::open("buffered", &site).unwrap();
+    let store =
+        Store::open(vec![Tier { backend, capacity_bytes: None, eviction }], Rules::default()).unwrap();
+    let mut lane = store.lane(4).unwrap();
+    let set = WorkingSet::of(SMALL, &plan);
+    set.write(&mut lane, 1, &AtomicBool::new(false)).unwrap();
+    let before = store.len();
+    drop((lane, store));
+    let files = names(folder.path()).len();
+    let stop = AtomicBool::new(false);
+    let refused = probe(&plan, ProbeObserver { stop: &stop, measured: &mut || {} }).unwrap_err();
+    assert!(refused.to_string().contains(&format!("{before} entries are there already")), "{refused}");
+    assert_eq!(names(folder.path()).len(), files);
+}
+
+/// What is in flight at a backend, by all ports together.
+#[derive(Default)]
+struct Count {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct Counted {
+    inner: Arc<dyn Backend>,
+    count: Arc<Count>,
+}
+
+struct CountedPort {
+    inner: Box<dyn Port>,
+    count: Arc<Count>,
+    /// How many of them are of this port.
+    own: usize,
+}
+
+impl Backend for Counted {
+    fn port(self: Arc<Self>, region: &Arc<Region>, depth: usize) -> io::Result<Box<dyn Port>> {
+        let inner = Arc::clone(&self.inner).port(region, depth)?;
+        Ok(Box::new(CountedPort { inner, count: Arc::clone(&self.count), own: 0 }))
+    }
+}
+
+impl CountedPort {
+    fn look(&mut self) {
+        let own = self.inner.in_flight();
+        let before = self.count.now.fetch_add(own, Ordering::Relaxed);
+        self.count.now.fetch_sub(self.own, Ordering::Relaxed);
+        self.count.most.fetch_max(before + own - self.own, Ordering::Relaxed);
+        self.own = own;
+    }
+}
+
+impl Port for CountedPort {
+    fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
+        self.inner.create(entry)
+    }
+
+    fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer, seal: Option<Seal>) {
+        self.inner.write(held, piece, buffer, seal);
+        self.look();
+    }
+
+    fn commit(&mut self, held: Arc<dyn Held>) -> io::Result<Arc<dyn Held>> {
+        self.inner.commit(held)
+    }
+
+    fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer) {
+        self.inner.read(held, piece, buffer);
+        self.look();
+    }
+
+    fn remove(&mut self, held: Arc<dyn Held>) -> io::Result<()> {
+        self.inner.remove(held)
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        self.inner.submit()
+    }
+
+    fn reap(&mut self, deadline: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
+        let reaped = self.inner.reap(deadline, done);
+        self.look();
+        reaped
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+}

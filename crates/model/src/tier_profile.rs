@@ -1,0 +1,165 @@
+//! What a backend of the store was measured to do, by operation, size and queue depth.
+//!
+//! `wavetank profile tier` writes it and a modelled medium is drawn from it, so that it holds what was seen
+//! and nothing fitted.
+
+mod check;
+mod sped;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Names the layout of a profile.
+pub const TIER_LAYOUT: &str = "wavetank-tier/1";
+/// Which quantiles of latencies a profile holds; the last is the longest that was seen.
+pub const TIER_QUANTILES: [f64; 10] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0];
+
+/// A measured backend.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TierProfile {
+    /// [`TIER_LAYOUT`].
+    pub layout: String,
+    /// Whether it was ended before all points were measured.
+    pub partial: bool,
+    /// Where and when it was measured.
+    pub origin: TierOrigin,
+    /// How it was measured.
+    pub settings: TierSettings,
+    /// What writing comes to when it goes on; absent where that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<Sustained>,
+    /// Every point, in the order they were measured.
+    pub points: Vec<TierPoint>,
+}
+
+/// Where and when a backend was measured; what could not be found out is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TierOrigin {
+    /// The backend's name.
+    pub backend: String,
+    /// Its directory, device number or address; empty where there is none.
+    pub location: String,
+    /// When, in UTC.
+    pub date: String,
+    /// The version that measured.
+    pub wavetank: String,
+    /// The processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Cores that could be used.
+    pub cores: u32,
+    /// The kernel's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// The drive or GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The kind of file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<String>,
+}
+
+/// How a backend was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TierSettings {
+    /// How often all points were gone through; a point that was not measured in all of them says so itself.
+    pub passes: u32,
+    /// How long each point was measured in all passes together, at least.
+    pub seconds_per_point: f64,
+    /// How long writing went on; 0 where it was not measured.
+    pub sustained_seconds: f64,
+    /// How much of each size was written before anything was measured, at most, …
+    pub working_set_bytes: u64,
+    /// … and how many entries at most.
+    pub entries_max: u64,
+    /// Points with more bytes in flight were left out.
+    pub in_flight_bytes_max: u64,
+    /// Threads that asked, each with a queue of its own; no more of them than operations in flight.
+    pub threads: u32,
+    /// What chose entries and contents.
+    pub seed: u64,
+}
+
+/// What was seen with as many operations of one size in flight as the queue is deep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TierPoint {
+    /// Which share of the operations were reads.
+    pub read_share: f64,
+    /// Bytes of an entry, which an operation reads or writes whole.
+    pub bytes: u64,
+    /// Operations in flight, of all threads together.
+    pub depth: u32,
+    /// How many ended while it was measured.
+    pub operations: u64,
+    /// How many of them were reads.
+    pub reads: u64,
+    /// How long it was measured.
+    pub seconds: f64,
+    /// All of their bytes over that time.
+    pub bytes_per_second: f64,
+    /// The bandwidth of each pass.
+    pub pass_bytes_per_second: Vec<f64>,
+    /// How long reads took; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<TierLatency>,
+    /// How long writes took; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<TierLatency>,
+}
+
+/// How long operations took from being asked for to the end, as the storage benchmark reports it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TierLatency {
+    /// The mean.
+    pub mean_us: f64,
+    /// The mean of the time with at least one piece at the device.
+    pub device_mean_us: f64,
+    /// At [`TIER_QUANTILES`]: of n operations the one that ⌈q·n⌉ of them took at most, so that a quantile
+    /// above 1 − 1/n is the longest that was seen and says nothing of what is rarer.
+    pub quantiles_us: [f64; TIER_QUANTILES.len()],
+}
+
+/// Writing that goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sustained {
+    /// Bytes of an operation.
+    pub bytes: u64,
+    /// Operations in flight.
+    pub depth: u32,
+    /// How long each step of the course is.
+    pub step_seconds: f64,
+    /// The bandwidth at the beginning.
+    pub burst_bytes_per_second: f64,
+    /// The bandwidth in the second half.
+    pub steady_bytes_per_second: f64,
+    /// When it fell from the one to the other; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fell_at_seconds: Option<f64>,
+    /// The bandwidth step by step.
+    pub course_bytes_per_second: Vec<f64>,
+}
+
+/// What is wrong with a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierFlaw {
+    /// In which of the points, if in one.
+    pub point: Option<usize>,
+    /// Which field.
+    pub field: &'static str,
+    /// What it has to be.
+    pub rule: &'static str,
+}
+
+impl fmt::Display for TierFlaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" {}", self.field, self.rule)?;
+        self.point.map_or(Ok(()), |point| write!(f, " (point {})", point + 1))
+    }
+}

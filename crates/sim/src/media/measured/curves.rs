@@ -1,0 +1,181 @@
+//! Mean latencies and their spread between the points that were measured.
+
+use wavetank_model::{Error, Operation, Result, TIER_QUANTILES, TierLatency, TierProfile};
+
+/// Who else is at the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beside {
+    /// Operations like this one that would be as many, itself included.
+    pub(super) depth: f64,
+    /// The share of reads among all.
+    pub(super) read_share: f64,
+}
+
+/// Everything that was measured.
+pub(super) struct Curves {
+    reads: Vec<Mix>,
+    writes: Vec<Mix>,
+}
+
+/// One share of reads; they rise.
+struct Mix {
+    read_share: f64,
+    sizes: Vec<Size>,
+}
+
+/// One size; they rise.
+struct Size {
+    bytes: u64,
+    depths: Vec<Point>,
+}
+
+/// One depth; they rise.
+struct Point {
+    depth: f64,
+    mean_ns: f64,
+    /// Latencies at [`TIER_QUANTILES`], over their mean.
+    shape: [f64; TIER_QUANTILES.len()],
+}
+
+impl Curves {
+    /// The curves of a sound profile; both operations must be there.
+    pub(super) fn of(profile: &TierProfile) -> Result<Self> {
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        for point in &profile.points {
+            let place = (point.read_share, point.bytes, f64::from(point.depth));
+            point.read.iter().for_each(|latency| enter(&mut reads, place, latency));
+            point.write.iter().for_each(|latency| enter(&mut writes, place, latency));
+        }
+        for (what, mixes) in [("reads", &mut reads), ("writes", &mut writes)] {
+            if mixes.is_empty() {
+                return Err(Error::usage(format!("medium \"measured\": the profile has no {what}"))
+                    .hint("wavetank profile tier measures both"));
+            }
+            mixes.sort_by(|a: &Mix, b| a.read_share.total_cmp(&b.read_share));
+            for mix in mixes {
+                mix.sizes.sort_by_key(|size| size.bytes);
+                let depths = mix.sizes.iter_mut().map(|size| &mut size.depths);
+                depths.for_each(|depths| depths.sort_by(|a, b| a.depth.total_cmp(&b.depth)));
+            }
+        }
+        Ok(Self { reads, writes })
+    }
+
+    fn mixes(&self, operation: Operation) -> &[Mix] {
+        match operation {
+            Operation::Read => &self.reads,
+            Operation::Write => &self.writes,
+        }
+    }
+
+    /// The mean latency of an operation.
+    pub(super) fn mean_ns(&self, operation: Operation, bytes: u64, beside: Beside) -> f64 {
+        let mixes = self.mixes(operation);
+        let (low, high, part) = between(mixes, beside.read_share, |mix| mix.read_share);
+        let at = |mix: &Mix| mix.mean_ns(bytes, beside.depth);
+        blend(at(&mixes[low]), at(&mixes[high]), part)
+    }
+
+    /// The latency of one operation over the mean, `chance` of the way through those that were seen nearest
+    /// to its size and depth. Its mean over all chances is one.
+    pub(super) fn factor(&self, operation: Operation, bytes: u64, depth: f64, chance: f64) -> f64 {
+        let mixes = self.mixes(operation);
+        let own = if operation == Operation::Read { mixes.len() - 1 } else { 0 };
+        let apart = |a: f64, b: f64| (a.max(1.0).ln() - b.max(1.0).ln()).abs();
+        let sizes = mixes[own].sizes.iter();
+        let size = sizes.min_by(|a, b| {
+            apart(a.bytes as f64, bytes as f64).total_cmp(&apart(b.bytes as f64, bytes as f64))
+        });
+        let depths = size.expect("a mix has sizes").depths.iter();
+        let point = depths.min_by(|a, b| apart(a.depth, depth).total_cmp(&apart(b.depth, depth)));
+        point.expect("a size has depths").quantile(chance)
+    }
+
+    /// The highest bandwidth of operations of one size alone, at the depths that were measured.
+    pub(super) fn peak_bytes_per_second(&self, operation: Operation, bytes: u64) -> f64 {
+        let read_share = if operation == Operation::Read { 1.0 } else { 0.0 };
+        let sizes = self.mixes(operation).iter().flat_map(|mix| &mix.sizes);
+        let depths = sizes.flat_map(|size| size.depths.iter().map(|point| point.depth));
+        let rate =
+            |depth| depth * bytes as f64 / self.mean_ns(operation, bytes, Beside { depth, read_share }) * 1e9;
+        depths.map(rate).fold(0.0, f64::max)
+    }
+}
+
+impl Mix {
+    /// Between sizes on a logarithmic scale; what is longer than all takes longer by as much, what is shorter
+    /// as long as the shortest.
+    fn mean_ns(&self, bytes: u64, depth: f64) -> f64 {
+        let wanted = (bytes as f64).max(1.0).ln();
+        let (low, high, part) = between(&self.sizes, wanted, |size| (size.bytes as f64).ln());
+        let (low, high) = (&self.sizes[low], &self.sizes[high]);
+        let last = &self.sizes[self.sizes.len() - 1];
+        if bytes > last.bytes {
+            return last.mean_ns(depth) * bytes as f64 / last.bytes as f64;
+        }
+        blend(low.mean_ns(depth).ln(), high.mean_ns(depth).ln(), part).exp()
+    }
+}
+
+impl Size {
+    /// Between depths in proportion; with more than were measured the bandwidth stays.
+    fn mean_ns(&self, depth: f64) -> f64 {
+        let last = &self.depths[self.depths.len() - 1];
+        if depth > last.depth {
+            return last.mean_ns * depth / last.depth;
+        }
+        let (low, high, part) = between(&self.depths, depth, |point| point.depth);
+        blend(self.depths[low].mean_ns, self.depths[high].mean_ns, part)
+    }
+}
+
+impl Point {
+    fn of(depth: f64, latency: &TierLatency) -> Self {
+        let seen = &latency.quantiles_us;
+        let steps = TIER_QUANTILES.windows(2).zip(seen.windows(2));
+        let area: f64 = steps.map(|(u, q)| (u[1] - u[0]) * (q[0] + q[1]) / 2.0).sum();
+        // The draws are piecewise linear between quantiles: over their own mean, whose mean is one.
+        let own_mean = area + TIER_QUANTILES[0] * seen[0];
+        let shape = match own_mean > 0.0 {
+            true => seen.map(|quantile| quantile / own_mean),
+            false => [1.0; TIER_QUANTILES.len()],
+        };
+        Self { depth, mean_ns: (latency.mean_us * 1000.0).max(1.0), shape }
+    }
+
+    fn quantile(&self, chance: f64) -> f64 {
+        let (low, high, part) = between(&TIER_QUANTILES, chance, |quantile| *quantile);
+        blend(self.shape[low], self.shape[high], part)
+    }
+}
+
+/// Puts what was measured at a place (share of reads, bytes, depth) where it belongs.
+fn enter(mixes: &mut Vec<Mix>, place: (f64, u64, f64), latency: &TierLatency) {
+    let (read_share, bytes, depth) = place;
+    let index = mixes.iter().position(|mix| mix.read_share == read_share).unwrap_or_else(|| {
+        mixes.push(Mix { read_share, sizes: Vec::new() });
+        mixes.len() - 1
+    });
+    let sizes = &mut mixes[index].sizes;
+    let index = sizes.iter().position(|size| size.bytes == bytes).unwrap_or_else(|| {
+        sizes.push(Size { bytes, depths: Vec::new() });
+        sizes.len() - 1
+    });
+    sizes[index].depths.push(Point::of(depth, latency));
+}
+
+/// The neighbours of `wanted` in a rising list, and how far it is from the first to the second; at the ends
+/// both are the last one there.
+fn between<T>(list: &[T], wanted: f64, place: impl Fn(&T) -> f64) -> (usize, usize, f64) {
+    let above = list.partition_point(|item| place(item) <= wanted);
+    if above == 0 || above == list.len() {
+        let end = above.min(list.len() - 1);
+        return (end, end, 0.0);
+    }
+    let (low, high) = (place(&list[above - 1]), place(&list[above]));
+    (above - 1, above, (wanted - low) / (high - low))
+}
+
+fn blend(low: f64, high: f64, part: f64) -> f64 {
+    low + (high - low) * part
+}

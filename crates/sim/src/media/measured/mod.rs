@@ -1,0 +1,163 @@
+//! A medium as it was measured (`wavetank profile tier`): how long an operation takes at the present queue
+//! depth, beside the present reads and writes.
+//!
+//! Every transfer has one unit of work, times a draw from the latencies that were seen, and gets it done at
+//! the rate of the mean latency at the present depth. So operations that meet nobody take what they took at
+//! depth one, as many as were measured together have the bandwidth that was measured, and more have no more.
+
+mod curves;
+
+use rand::RngExt;
+use serde::Deserialize;
+use wavetank_model::{Draw, Error, Nanos, Operation, TierProfile, seeded};
+
+use super::{Entry, Medium, Parameters, Transfer, configure};
+use crate::TransferId;
+use curves::{Beside, Curves};
+
+/// The row of the table.
+pub(super) const ENTRY: Entry = Entry {
+    name: "measured",
+    about: "times at the present queue depth, reads and writes in each other's way: `wavetank profile tier`",
+    build: |parameters, seed| {
+        let Config { profile } = configure(ENTRY.name, parameters)?;
+        if let Some(flaw) = profile.flaw() {
+            return Err(Error::usage(format!("medium \"{}\": {flaw}", ENTRY.name)));
+        }
+        let curves = Curves::of(&profile)?;
+        Ok(Box::new(Measured {
+            curves,
+            draw: seeded(seed, "medium"),
+            at: Nanos::ZERO,
+            under_way: Vec::new(),
+        }))
+    },
+    sped: |parameters, factor| {
+        let Config { profile } = configure(ENTRY.name, parameters)?;
+        let profile = serde_json::to_value(profile.sped(factor)).expect("a profile is written as it is read");
+        Ok(Parameters::from_iter([("profile".to_owned(), profile)]))
+    },
+    is_random: true,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    profile: TierProfile,
+}
+
+/// The largest request to a device: a longer entry is several of them.
+const PIECE: u64 = 1 << 20;
+/// How many of them one entry has at the device at a time, at most.
+const WINDOW: u64 = 32;
+
+struct Measured {
+    curves: Curves,
+    draw: Draw,
+    /// Up to when the work of those under way counts.
+    at: Nanos,
+    under_way: Vec<Active>,
+}
+
+/// A transfer under way.
+struct Active {
+    transfer: Transfer,
+    /// What is left of its work.
+    left: f64,
+    /// How long a unit of work takes now.
+    unit_ns: f64,
+}
+
+impl Active {
+    fn pieces(&self) -> f64 {
+        pieces(self.transfer.bytes)
+    }
+
+    fn ends_in_ns(&self) -> f64 {
+        (self.left * self.unit_ns).max(0.0)
+    }
+}
+
+/// How many places at the device an entry takes.
+fn pieces(bytes: u64) -> f64 {
+    bytes.div_ceil(PIECE).clamp(1, WINDOW) as f64
+}
+
+impl Measured {
+    /// The work of those under way is done up to `now`.
+    fn advance(&mut self, now: Nanos) {
+        let passed = now.since(self.at).0 as f64;
+        self.at = now;
+        for active in &mut self.under_way {
+            active.left -= passed / active.unit_ns;
+        }
+    }
+
+    /// Who is under way has changed: so do the rates.
+    fn reconsider(&mut self) {
+        let all: f64 = self.under_way.iter().map(Active::pieces).sum();
+        let is_read = |active: &&Active| active.transfer.operation == Operation::Read;
+        let reads: f64 = self.under_way.iter().filter(is_read).map(Active::pieces).sum();
+        let mut last: Option<(Operation, u64, f64)> = None;
+        for active in &mut self.under_way {
+            let Transfer { operation, bytes, .. } = active.transfer;
+            let unit_ns = match last {
+                Some((same, length, unit_ns)) if (same, length) == (operation, bytes) => unit_ns,
+                _ => {
+                    let beside = Beside { depth: all / pieces(bytes), read_share: reads / all };
+                    self.curves.mean_ns(operation, bytes, beside)
+                }
+            };
+            last = Some((operation, bytes, unit_ns));
+            active.unit_ns = unit_ns;
+        }
+    }
+
+    fn first_to_end(&self) -> Option<usize> {
+        let ends = |index: &usize| self.under_way[*index].ends_in_ns();
+        (0..self.under_way.len()).min_by(|a, b| ends(a).total_cmp(&ends(b)))
+    }
+
+    fn end_of(&self, index: usize) -> Nanos {
+        self.at + Nanos(self.under_way[index].ends_in_ns().round() as u64)
+    }
+}
+
+impl Medium for Measured {
+    fn begin(&mut self, transfer: Transfer, now: Nanos) {
+        self.advance(now);
+        let all: f64 = self.under_way.iter().map(Active::pieces).sum::<f64>() + pieces(transfer.bytes);
+        let depth = all / pieces(transfer.bytes);
+        let left = match transfer.bytes {
+            0 => 0.0,
+            bytes => self.curves.factor(transfer.operation, bytes, depth, self.draw.random()),
+        };
+        self.under_way.push(Active { transfer, left, unit_ns: 1.0 });
+        self.reconsider();
+    }
+
+    fn next(&self) -> Option<Nanos> {
+        self.first_to_end().map(|index| self.end_of(index))
+    }
+
+    fn end(&mut self, now: Nanos) -> Option<(TransferId, Nanos)> {
+        let index = self.first_to_end()?;
+        let end = self.end_of(index);
+        if end > now {
+            return None;
+        }
+        self.advance(end);
+        let ended = self.under_way.remove(index);
+        self.reconsider();
+        Some((ended.transfer.id, end))
+    }
+
+    fn alone(&self, operation: Operation, bytes: u64) -> Nanos {
+        let read_share = if operation == Operation::Read { 1.0 } else { 0.0 };
+        Nanos(self.curves.mean_ns(operation, bytes, Beside { depth: 1.0, read_share }).round() as u64)
+    }
+
+    fn peak_bytes_per_second(&self, operation: Operation, bytes: u64) -> f64 {
+        self.curves.peak_bytes_per_second(operation, bytes)
+    }
+}

@@ -1,0 +1,136 @@
+//! What a tier keeps its bytes on, as far as time goes: one file per medium, one row each in [`ALL`].
+
+mod constant;
+mod measured;
+mod queued;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use wavetank_model::{Described, Error, Nanos, Operation, Result, find};
+
+use crate::TransferId;
+
+/// Bytes that are read from a tier or written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Its number; no two that are under way have the same.
+    pub id: TransferId,
+    /// Which way.
+    pub operation: Operation,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// A medium and the transfers under way on it. Time does not go back: whoever calls takes what has ended by a
+/// time before anything begins after it.
+pub trait Medium: Send {
+    /// A transfer begins; nothing is moved in no time.
+    fn begin(&mut self, transfer: Transfer, now: Nanos);
+
+    /// When to look again: no transfer ends before, unless one begins before.
+    fn next(&self) -> Option<Nanos>;
+
+    /// Takes the next transfer that has ended by `now`, with its end.
+    fn end(&mut self, now: Nanos) -> Option<(TransferId, Nanos)>;
+
+    /// How long an operation takes that has the medium to itself, on average.
+    fn alone(&self, operation: Operation, bytes: u64) -> Nanos;
+
+    /// The bytes of `operation` a second that the medium never exceeds with operations of so many bytes.
+    fn peak_bytes_per_second(&self, operation: Operation, bytes: u64) -> f64;
+}
+
+/// What a row's own configuration is read from.
+pub type Parameters = Map<String, Value>;
+
+/// A row of the table.
+pub struct Entry {
+    /// The name users type.
+    pub name: &'static str,
+    /// One line for `wavetank list`.
+    pub about: &'static str,
+    /// Builds a medium with nothing under way, from its parameters and the seed of its draws.
+    pub build: fn(&Parameters, u64) -> Result<Box<dyn Medium>>,
+    /// The parameters of the same medium with so many times the speed.
+    pub sped: fn(&Parameters, f64) -> Result<Parameters>,
+    /// Whether its times are drawn, so that another seed gives others.
+    pub is_random: bool,
+}
+
+impl Described for Entry {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn about(&self) -> &'static str {
+        self.about
+    }
+}
+
+/// Every medium, alphabetical. `wavetank list media` prints this table.
+pub const ALL: &[Entry] = &[constant::ENTRY, measured::ENTRY, queued::ENTRY];
+
+/// A row of [`ALL`] and its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MediumConfig {
+    /// The row.
+    pub name: String,
+    /// What the row's own configuration takes.
+    #[serde(flatten)]
+    pub parameters: Parameters,
+}
+
+impl MediumConfig {
+    /// Builds the medium; `seed` is of its draws.
+    pub fn build(&self, seed: u64) -> Result<Box<dyn Medium>> {
+        (find("medium", ALL, &self.name)?.build)(&self.parameters, seed)
+    }
+
+    /// The same medium with `factor` times the speed.
+    pub fn sped(&self, factor: f64) -> Result<Self> {
+        let parameters = (find("medium", ALL, &self.name)?.sped)(&self.parameters, factor)?;
+        Ok(Self { name: self.name.clone(), parameters })
+    }
+
+    /// Whether another seed gives other times.
+    pub fn is_random(&self) -> bool {
+        find("medium", ALL, &self.name).is_ok_and(|row| row.is_random)
+    }
+}
+
+/// Reads the parameters of the row `name` into its own configuration type.
+fn configure<'de, T: Deserialize<'de>>(name: &str, parameters: &Parameters) -> Result<T> {
+    T::deserialize(Value::Object(parameters.clone()))
+        .map_err(|error| Error::usage(format!("medium \"{name}\": {error}")))
+}
+
+/// A latency and a bandwidth that parameters give, where they make sense.
+fn checked(name: &str, latency_us: f64, bandwidths_gbps: &[f64]) -> Result<()> {
+    // A bound keeps the sum of transfers inside the simulated clock.
+    const A_DAY_US: f64 = 86.4e9;
+    if !(0.0..=A_DAY_US).contains(&latency_us) {
+        return Err(Error::usage(format!("medium \"{name}\": latency_us must be from 0 to a day")));
+    }
+    match bandwidths_gbps.iter().all(|gbps| gbps.is_finite() && *gbps > 0.0) {
+        true => Ok(()),
+        false => Err(Error::usage(format!("medium \"{name}\": a bandwidth must be above 0 GB/s"))),
+    }
+}
+
+/// Every bandwidth of the parameters, `factor` times as high; latencies stay.
+fn with_bandwidth(parameters: &Parameters, factor: f64) -> Result<Parameters> {
+    let mut sped = parameters.clone();
+    for key in ["gbps", "read_gbps", "write_gbps"] {
+        if let Some(gbps) = parameters.get(key).and_then(Value::as_f64) {
+            sped.insert(key.to_owned(), Value::from(gbps * factor));
+        }
+    }
+    Ok(sped)
+}
+
+/// The time of so many bytes at a bandwidth in gigabytes (1e9) per second: a byte at 1 GB/s is a nanosecond.
+fn carried(bytes: u64, gbps: f64) -> Nanos {
+    Nanos((bytes as f64 / gbps).round() as u64)
+}
+
+#[cfg(test)]
+mod tests;

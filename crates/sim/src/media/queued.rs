@@ -1,0 +1,200 @@
+//! A latency, then a bandwidth that transfers share: in equal parts, or one after another.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use serde::Deserialize;
+use wavetank_model::{Nanos, Operation};
+
+use super::{Entry, Medium, Transfer, carried, checked, configure, with_bandwidth};
+use crate::TransferId;
+use crate::lane::Lane;
+
+/// The row of the table.
+pub(super) const ENTRY: Entry = Entry {
+    name: "queued",
+    about: "latency_us, then gbps together (order share) or in turn (fifo); duplex half: one for both ways",
+    build: |parameters, _| {
+        let config: Config = configure(ENTRY.name, parameters)?;
+        let bandwidths = [config.gbps(Operation::Read), config.gbps(Operation::Write)];
+        checked(ENTRY.name, config.latency_us, &bandwidths)?;
+        if config.duplex == Duplex::Half && bandwidths[0] != bandwidths[1] {
+            let told = format!("medium \"{}\": one bandwidth is shared with duplex \"half\"", ENTRY.name);
+            return Err(wavetank_model::Error::usage(told).hint("give gbps alone"));
+        }
+        Ok(Box::new(Queued::of(config)))
+    },
+    sped: with_bandwidth,
+    is_random: false,
+};
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    #[serde(default)]
+    latency_us: f64,
+    gbps: f64,
+    read_gbps: Option<f64>,
+    write_gbps: Option<f64>,
+    #[serde(default)]
+    order: Order,
+    #[serde(default)]
+    duplex: Duplex,
+}
+
+/// Who gets the bandwidth.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Order {
+    /// All that are there, in equal parts.
+    #[default]
+    Share,
+    /// The one that came first.
+    Fifo,
+}
+
+/// Whether reads and writes have a bandwidth each.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Duplex {
+    #[default]
+    Full,
+    Half,
+}
+
+impl Config {
+    fn gbps(&self, operation: Operation) -> f64 {
+        match operation {
+            Operation::Read => self.read_gbps,
+            Operation::Write => self.write_gbps,
+        }
+        .unwrap_or(self.gbps)
+    }
+}
+
+struct Queued {
+    config: Config,
+    /// Transfers before their first byte, with their bytes and their track.
+    starting: BinaryHeap<Reverse<(Nanos, TransferId, u64, usize)>>,
+    /// One, or one for reads and one for writes.
+    tracks: Vec<Track>,
+    /// Of no bytes.
+    nothing: BinaryHeap<Reverse<(Nanos, TransferId)>>,
+}
+
+impl Queued {
+    fn of(config: Config) -> Self {
+        let operations = match config.duplex {
+            Duplex::Full => &[Operation::Read, Operation::Write][..],
+            Duplex::Half => &[Operation::Read],
+        };
+        let track = |&operation| match config.order {
+            Order::Share => Track::Share(Lane::of(config.gbps(operation) * 1e6, f64::INFINITY)),
+            Order::Fifo => {
+                Track::Fifo { gbps: config.gbps(operation), free: Nanos::ZERO, ends: VecDeque::new() }
+            }
+        };
+        Self {
+            config,
+            starting: BinaryHeap::new(),
+            tracks: operations.iter().map(track).collect(),
+            nothing: BinaryHeap::new(),
+        }
+    }
+
+    fn latency(&self) -> Nanos {
+        Nanos::from_ms(self.config.latency_us / 1000.0)
+    }
+
+    /// When the next thing happens on a track.
+    fn next_on_tracks(&self) -> Option<Nanos> {
+        self.tracks.iter().filter_map(Track::next_end).min()
+    }
+
+    /// Lets those in whose latency is over by `now`, before any of their successors can end.
+    fn let_in(&mut self, now: Nanos) {
+        while let Some(&Reverse((at, id, bytes, track))) = self.starting.peek() {
+            if at > now || self.next_on_tracks().is_some_and(|end| end < at) {
+                return;
+            }
+            self.starting.pop();
+            self.tracks[track].join(id, bytes, at);
+        }
+    }
+}
+
+impl Medium for Queued {
+    fn begin(&mut self, transfer: Transfer, now: Nanos) {
+        if transfer.bytes == 0 {
+            return self.nothing.push(Reverse((now, transfer.id)));
+        }
+        let track = (transfer.operation == Operation::Write) as usize % self.tracks.len();
+        self.starting.push(Reverse((now + self.latency(), transfer.id, transfer.bytes, track)));
+        self.let_in(now);
+    }
+
+    fn next(&self) -> Option<Nanos> {
+        let nothing = self.nothing.peek().map(|&Reverse((at, _))| at);
+        let start = self.starting.peek().map(|&Reverse((at, ..))| at);
+        [nothing, start, self.next_on_tracks()].into_iter().flatten().min()
+    }
+
+    fn end(&mut self, now: Nanos) -> Option<(TransferId, Nanos)> {
+        if let Some(&Reverse((at, id))) = self.nothing.peek()
+            && at <= now
+        {
+            self.nothing.pop();
+            return Some((id, at));
+        }
+        self.let_in(now);
+        let at = self.next_on_tracks().filter(|&at| at <= now)?;
+        let track = self.tracks.iter_mut().find(|track| track.next_end() == Some(at))?;
+        track.end_next(at).map(|id| (id, at))
+    }
+
+    fn alone(&self, operation: Operation, bytes: u64) -> Nanos {
+        self.latency() + carried(bytes, self.config.gbps(operation))
+    }
+
+    fn peak_bytes_per_second(&self, operation: Operation, _bytes: u64) -> f64 {
+        self.config.gbps(operation) * 1e9
+    }
+}
+
+/// One bandwidth and those on it.
+enum Track {
+    Share(Lane),
+    Fifo {
+        gbps: f64,
+        /// When the last of them is through.
+        free: Nanos,
+        /// Those on it, with their ends.
+        ends: VecDeque<(Nanos, TransferId)>,
+    },
+}
+
+impl Track {
+    fn join(&mut self, id: TransferId, bytes: u64, now: Nanos) {
+        match self {
+            Self::Share(lane) => lane.join(id, bytes, now),
+            Self::Fifo { gbps, free, ends } => {
+                *free = (*free).max(now) + carried(bytes, *gbps);
+                ends.push_back((*free, id));
+            }
+        }
+    }
+
+    fn next_end(&self) -> Option<Nanos> {
+        match self {
+            Self::Share(lane) => lane.next_end(),
+            Self::Fifo { ends, .. } => ends.front().map(|&(at, _)| at),
+        }
+    }
+
+    fn end_next(&mut self, now: Nanos) -> Option<TransferId> {
+        match self {
+            Self::Share(lane) => lane.end_next(now),
+            Self::Fifo { ends, .. } => ends.pop_front().map(|(_, id)| id),
+        }
+    }
+}
