@@ -473,10 +473,10 @@ mod tests {
     #[test]
     fn what_changes_nothing_is_said() {
         let (config, notes) =
-            parse(r#"{"startup_time":3,"planner_profile_data":null,"bootstrap_port":null}"#);
+            parse(r#"{"enable_local_indexer":true,"planner_profile_data":null,"bootstrap_port":null}"#);
         assert_eq!(config.unwrap(), EngineConfig::default());
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].contains("\"startup_time\" has no effect"));
+        assert!(notes[0].contains("\"enable_local_indexer\" has no effect"));
         let (_, notes) = parse(r#"{"kv_bytes_per_token":1000}"#);
         assert!(notes[0].contains("\"kv_bytes_per_token\" has no effect"), "{notes:?}");
         assert!(parse(r#"{"kv_bytes_per_token":1000,"worker_type":"prefill"}"#).1.is_empty());

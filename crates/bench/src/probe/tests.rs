@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicIsize;
 use std::time::{Duration, Instant};
 
 use wavetank_store::backend::{Completion, Held, NewEntry, Piece, Port, Seal};
@@ -111,7 +111,7 @@ fn as_much_is_in_flight_as_asked_for_and_no_more() {
         let whole = plan("memory", Path::new(""));
         let plan = ProbePlan { sizes: vec![SMALL], depths: vec![depth], threads, ..whole };
         probed_on(counted, &plan);
-        assert_eq!(count.most.load(Ordering::Relaxed), depth as usize, "{threads} threads");
+        assert_eq!(count.most.load(Ordering::Relaxed), depth as isize, "{threads} threads");
     }
 }
 
@@ -226,8 +226,8 @@ fn a_store_with_entries_is_not_touched() {
 /// What is in flight at a backend, by all ports together.
 #[derive(Default)]
 struct Count {
-    now: AtomicUsize,
-    most: AtomicUsize,
+    now: AtomicIsize,
+    most: AtomicIsize,
 }
 
 struct Counted {
@@ -252,9 +252,10 @@ impl Backend for Counted {
 impl CountedPort {
     fn look(&mut self) {
         let own = self.inner.in_flight();
-        let before = self.count.now.fetch_add(own, Ordering::Relaxed);
-        self.count.now.fetch_sub(self.own, Ordering::Relaxed);
-        self.count.most.fetch_max(before + own - self.own, Ordering::Relaxed);
+        // At once: another port must not see this one's twice.
+        let more = own as isize - self.own as isize;
+        let now = self.count.now.fetch_add(more, Ordering::Relaxed) + more;
+        self.count.most.fetch_max(now, Ordering::Relaxed);
         self.own = own;
     }
 }

@@ -27,6 +27,7 @@ impl TierPoint {
         Self {
             seconds: self.seconds / factor,
             bytes_per_second: self.bytes_per_second * factor,
+            pass_bytes_per_second: self.pass_bytes_per_second.iter().map(|rate| rate * factor).collect(),
             read: latency(&self.read),
             write: latency(&self.write),
             ..self.clone()
