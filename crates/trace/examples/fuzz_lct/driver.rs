@@ -83,6 +83,10 @@ pub(crate) fn run(fuzzer: &Fuzzer) -> ExitCode {
         if ways.insert(read(fuzzer, &bytes, &current)) && corpus.len() < MOST {
             corpus.push(bytes);
         }
+        if peak().is_some_and(|peak| peak > fuzzer.most_memory) {
+            current.save(&folder, "memory");
+            return ExitCode::FAILURE;
+        }
     }
     let executions = current.number.load(Ordering::Relaxed);
     let peak = peak().unwrap_or(0);
@@ -97,7 +101,7 @@ pub(crate) fn run(fuzzer: &Fuzzer) -> ExitCode {
         say(&format!("cannot keep what was found: {error}"));
         return ExitCode::from(2);
     }
-    if peak > fuzzer.most_memory { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    ExitCode::SUCCESS
 }
 
 fn keep(corpus: &[Vec<u8>], folder: &Path) -> std::io::Result<()> {
@@ -119,7 +123,8 @@ fn read(fuzzer: &Fuzzer, bytes: &[u8], current: &Current) -> String {
     way
 }
 
-/// Saves an input that makes the reader panic, or takes too long.
+/// Saves an input that makes the reader panic, or takes too long. One that takes too much memory is saved where
+/// it was read.
 fn watch(current: &Arc<Current>, folder: &Path) {
     let (broken, at) = (Arc::clone(current), folder.to_owned());
     let told = std::panic::take_hook();

@@ -133,9 +133,13 @@ impl Line {
     }
 }
 
+/// No model takes more, and a line of a few bytes must not ask for memory without end.
+const MOST_TOKENS: u64 = 1 << 27;
+
 fn counted(tokens: u64) -> Result<u32> {
-    u32::try_from(tokens).map_err(|_| {
-        Error::input("its last prompts are longer than 2^32 tokens")
+    let counted = u32::try_from(tokens).ok().filter(|_| tokens <= MOST_TOKENS);
+    counted.ok_or_else(|| {
+        Error::input("its last prompts are longer than 2^27 tokens")
             .hint("a prompt holds all that came before")
     })
 }
