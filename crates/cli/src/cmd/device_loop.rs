@@ -64,13 +64,14 @@ struct Files {
 }
 
 pub(crate) fn run(flags: Flags) -> Result<Exit> {
-    let stop = Interrupt::watch()?;
     let probe = TierProbe::new(&TierArgs {
         target: flags.target.clone(),
         backend: flags.backend.clone(),
         extent: if flags.quick { Extent::Quick } else { Extent::Whole },
         ..TierArgs::default()
     })?;
+    // A plan may look at how standard input begins, and wait for it.
+    let stop = Interrupt::leaving(probe.leaves())?;
     let play_for = seconds(flags.play_seconds)?;
     let tolerance = percent(flags.tolerance)?;
     let device = DevicePlan::of(&flags.what.into(), &flags.capacity)?;
