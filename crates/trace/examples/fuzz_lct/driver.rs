@@ -123,8 +123,8 @@ fn read(fuzzer: &Fuzzer, bytes: &[u8], current: &Current) -> String {
     way
 }
 
-/// Saves an input that makes the reader panic, or takes too long. One that takes too much memory is saved where
-/// it was read.
+/// Saves an input that makes the reader panic, or takes too long. One that takes too much memory is
+/// saved where it was read.
 fn watch(current: &Arc<Current>, folder: &Path) {
     let (broken, at) = (Arc::clone(current), folder.to_owned());
     let told = std::panic::take_hook();
