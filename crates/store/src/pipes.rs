@@ -49,7 +49,7 @@ struct Made {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
     Begun,
-    /// No buffer is free, or as many pieces as may be are with devices.
+    /// No buffer is free, as many pieces as may be are with devices, or one is done and to be reaped.
     Full,
 }
 
@@ -119,10 +119,16 @@ impl Pipes {
         self.in_flight >= self.depth
     }
 
+    /// Whether pieces are done that were not reaped.
+    fn has_at_hand(&self) -> bool {
+        self.ports.iter().any(|port| port.at_hand() > 0)
+    }
+
     /// Begins with the next piece of a transfer that has more.
     pub(crate) fn feed(&mut self, job: usize, transfer: &mut Transfer) -> Fed {
         let made_here = matches!(transfer.source, Source::Payload(_));
-        if (self.is_full() && !made_here) || self.ready.len() >= ahead(self.depth) {
+        let is_full = (self.is_full() && !made_here) || self.ready.len() >= ahead(self.depth);
+        if is_full || self.has_at_hand() {
             return Fed::Full;
         }
         let Some(mut buffer) = self.region.take() else { return Fed::Full };
@@ -191,6 +197,7 @@ impl Pipes {
     /// When the kernel refuses a queue that it has accepted.
     pub(crate) fn reap(&mut self, deadline: Option<Instant>) -> Vec<Completion> {
         let mut done = std::mem::take(&mut self.done);
+        let deadline = deadline.filter(|_| !self.has_at_hand());
         self.unsent = false;
         loop {
             let busy = self.ports.iter().filter(|port| port.in_flight() > 0).count();

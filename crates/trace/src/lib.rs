@@ -11,6 +11,7 @@ mod fill;
 mod head;
 mod input;
 mod items;
+mod lengths;
 mod meter;
 mod output;
 mod reading;

@@ -165,4 +165,8 @@ impl Port for MemoryPort {
     fn in_flight(&self) -> usize {
         self.done.len()
     }
+
+    fn at_hand(&self) -> usize {
+        self.done.len()
+    }
 }

@@ -79,4 +79,8 @@ impl Port for NullPort {
     fn in_flight(&self) -> usize {
         self.done.len()
     }
+
+    fn at_hand(&self) -> usize {
+        self.done.len()
+    }
 }

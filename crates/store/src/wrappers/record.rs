@@ -171,4 +171,8 @@ impl Port for RecordedPort {
     fn in_flight(&self) -> usize {
         self.inner.in_flight()
     }
+
+    fn at_hand(&self) -> usize {
+        self.inner.at_hand()
+    }
 }

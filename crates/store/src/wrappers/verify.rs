@@ -192,4 +192,8 @@ impl Port for VerifiedPort {
     fn in_flight(&self) -> usize {
         self.inner.in_flight()
     }
+
+    fn at_hand(&self) -> usize {
+        self.inner.at_hand()
+    }
 }

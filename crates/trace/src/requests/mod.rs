@@ -209,7 +209,7 @@ pub trait Writer {
 }
 
 /// What a format cannot be written without is not told by a request.
-fn untold(what: &str) -> io::Error {
+pub(crate) fn untold(what: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
         format!("{what} is not told, and this format cannot do without"),

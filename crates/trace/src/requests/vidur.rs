@@ -1,69 +1,30 @@
 //! Vidur's trace CSV: arrival in seconds and lengths in tokens (Vidur, MLSys'24; columns beyond these are not
 //! used).
 
-use std::io::{self, Write};
+use std::io::Write;
 
-use wavetank_model::Result;
-
-use super::{Entry, Outcome, Provides, TableFormat, TableReader, Writer, untold};
-use crate::table::{Column, SECONDS, TOKENS, Table, seconds, tokens};
-use crate::{Output, Row};
+use super::{Entry, Provides, TableReader};
+use crate::lengths::{Lengths, Lines, Names};
+use crate::table::{SECONDS, seconds};
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
     name: "vidur",
     about: "CSV: arrived_at in seconds, num_prefill_tokens, num_decode_tokens",
     provides: Provides { starts: true, ..Provides::LENGTHS },
-    recognises: |head| head.has_columns(&["arrived_at", "num_prefill_tokens", "num_decode_tokens"]),
-    read: |inputs, _| Ok(Box::new(TableReader::open(inputs, Vidur::default())?)),
-    write: Some(|mut output, _| {
-        output.write_all(b"arrived_at,num_prefill_tokens,num_decode_tokens\n")?;
-        Ok(Box::new(Lines(output)))
-    }),
+    recognises: |head| head.has_columns(&NAMES.columns),
+    read: |inputs, _| Ok(Box::new(TableReader::open(inputs, Lengths::of(&NAMES))?)),
+    write: Some(|output, _| Ok(Box::new(Lines::begin(&NAMES, output)?))),
 };
 
-/// Where a file has what is used of it.
-#[derive(Default)]
-struct Vidur {
-    arrived_at: Column,
-    prefill: Column,
-    decode: Column,
-}
-
-impl TableFormat for Vidur {
-    fn bind(&mut self, table: &Table) -> Result<()> {
-        self.arrived_at = table.required("arrived_at")?;
-        self.prefill = table.required("num_prefill_tokens")?;
-        self.decode = table.required("num_decode_tokens")?;
-        Ok(())
-    }
-
-    fn parse(&mut self, table: &Table, row: &mut Row) -> Result<Outcome> {
-        row.start = Some(table.parsed(self.arrived_at, SECONDS, seconds)?);
-        row.input_tokens = Some(table.parsed(self.prefill, TOKENS, tokens)?);
-        row.output_tokens = Some(table.parsed(self.decode, TOKENS, tokens)?);
-        Ok(match row.input_tokens {
-            Some(0) => Outcome::Skipped("no prefill tokens"),
-            _ => Outcome::Request,
-        })
-    }
-}
-
-/// A trace being written.
-struct Lines<'w>(Output<'w>);
-
-impl Writer for Lines<'_> {
-    fn write(&mut self, row: &Row) -> io::Result<()> {
-        let start = row.start.ok_or_else(|| untold("when a request came"))?;
-        let input = row.input_tokens.ok_or_else(|| untold("the length of a prompt"))?;
-        let output = row.output_tokens.ok_or_else(|| untold("how many tokens were generated"))?;
-        writeln!(self.0, "{},{input},{output}", start.seconds())
-    }
-
-    fn finish(self: Box<Self>) -> io::Result<()> {
-        self.0.finish()
-    }
-}
+static NAMES: Names = Names {
+    columns: ["arrived_at", "num_prefill_tokens", "num_decode_tokens"],
+    start: SECONDS,
+    parse_start: seconds,
+    write_start: |output, start| write!(output, "{}", start.seconds()),
+    no_prompt: "no prefill tokens",
+    newline: "\n",
+};
 
 #[cfg(test)]
 mod tests {
