@@ -58,7 +58,7 @@ pub use store_event::{IoTimes, StoreEvent, StoreFact};
 pub use tier_event::{TierEvent, TierObject};
 pub use tier_profile::{
     Sustained, TIER_LAYOUT, TIER_QUANTILES, TierFlaw, TierLatency, TierOrigin, TierPoint, TierProfile,
-    TierSettings,
+    TierRoom, TierSettings,
 };
 pub use tier_role::TierRole;
 pub use units::Nanos;

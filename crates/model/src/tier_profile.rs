@@ -84,12 +84,32 @@ pub struct TierSettings {
     pub seed: u64,
 }
 
+/// What a write goes over: taking room that was never used costs a file system and a memory more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TierRoom {
+    /// What was there before.
+    #[default]
+    Used,
+    /// Nothing.
+    New,
+}
+
+impl TierRoom {
+    fn is_used(&self) -> bool {
+        *self == Self::Used
+    }
+}
+
 /// What was seen with as many operations of one size in flight as the queue is deep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TierPoint {
     /// Which share of the operations were reads.
     pub read_share: f64,
+    /// What writes went over.
+    #[serde(default, skip_serializing_if = "TierRoom::is_used")]
+    pub room: TierRoom,
     /// Bytes of an entry, which an operation reads or writes whole.
     pub bytes: u64,
     /// Operations in flight, of all threads together.

@@ -16,6 +16,7 @@ mod pace;
 mod plan;
 mod provenance;
 pub mod queues;
+mod rates;
 mod roster;
 pub mod routers;
 pub mod scaling;

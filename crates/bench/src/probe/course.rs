@@ -25,7 +25,7 @@ pub(super) fn measure(crew: Crew<'_>, seconds: f64) -> Result<Option<Sustained>>
     let done = crew.work(|mut hand, halt| {
         // Opening lanes is not writing.
         let start = *begun.get_or_init(Instant::now);
-        (0..hand.depth).for_each(|_| hand.part.ask(&mut hand.lane, load.read_share));
+        (0..hand.depth).for_each(|_| hand.part.ask(&mut hand.lane));
         while let Some(done) = hand.lane.wait() {
             if halt.is_called() {
                 break;
@@ -34,7 +34,7 @@ pub(super) fn measure(crew: Crew<'_>, seconds: f64) -> Result<Option<Sustained>>
             // What ends after the time still has to, and is not counted.
             if let Some(step) = written.get((start.elapsed().as_secs_f64() / step_seconds) as usize) {
                 step.fetch_add(u64::from(is_written) * load.bytes, Ordering::Relaxed);
-                hand.part.ask(&mut hand.lane, load.read_share);
+                hand.part.ask(&mut hand.lane);
             }
         }
         Ok(())
@@ -70,7 +70,7 @@ mod tests {
     /// Broken by: a fall that is looked for in a course that only scatters, or is told a step late.
     #[test]
     fn a_fall_is_told_when_it_happens() {
-        let load = Load { read_share: 0.0, bytes: 1, depth: 1 };
+        let load = Load::writes(1, 1);
         let course =
             |at: usize, after: f64| (0..20).map(|step| if step < at { 100.0 } else { after }).collect();
         let fallen = told(load, 0.5, course(6, 30.0));

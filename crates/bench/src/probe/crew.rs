@@ -50,7 +50,7 @@ impl Crew<'_> {
             let depth = shares[thread];
             let lane = lane(self.store, self.load.pieces(depth));
             ready.wait();
-            let part = self.set.part((thread as u32, shares.len() as u32), self.turn);
+            let part = self.set.part(self.load.read_share, (thread as u32, shares.len() as u32), self.turn);
             let made = lane.and_then(|lane| work(Hand { lane, part, depth }, &halt));
             if made.is_err() {
                 halt.failed.store(true, Ordering::Relaxed);

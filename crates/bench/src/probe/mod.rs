@@ -2,9 +2,9 @@
 //! its only tier: what is measured is what a tier of it does, for one entry, as who asks for it sees it.
 //!
 //! A point keeps as many operations on entries of one size in flight as its queue is deep: when one ends the
-//! next is asked for. Writing that goes on comes first, so that it finds a device at rest and the points
-//! after it one in use; then entries of every size are there, and all points are gone through in passes, so
-//! that what a point does at different times is known.
+//! next is asked for. Entries of every size are written first, a part of them at each depth: what a write
+//! into new room takes. Writing that goes on comes before most of that, so that it finds a device at rest;
+//! then all points are gone through in passes, so that what a point does at different times is known.
 
 mod course;
 mod crew;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Rules;
 use wavetank_cache::eviction::{self, Settings};
-use wavetank_model::{Error, Result, Sustained, TierPoint};
+use wavetank_model::{Error, Result, Sustained, TierPoint, TierRoom};
 use wavetank_store::backend::{Backend, Location};
 use wavetank_store::backends::{self, Site};
 use wavetank_store::{Outcome, Store, Tier};
@@ -120,22 +120,32 @@ struct Probe<'a, 'o> {
 impl Probe<'_, '_> {
     fn all(&mut self) -> Result<()> {
         let first = self.plan.sustained_load();
+        let mut tallies: Vec<(Load, Tally)> =
+            self.plan.loads().into_iter().map(|load| (load, Tally::default())).collect();
         if let Some(load) = first {
-            self.write(load.bytes)?;
+            self.fill(load.bytes, &mut tallies)?;
             self.sustained(load)?;
         }
         let others = self.plan.sizes.iter().filter(|bytes| first.is_none_or(|load| load.bytes != **bytes));
-        others.copied().try_for_each(|bytes| self.write(bytes))?;
-        self.passes()?;
+        others.copied().try_for_each(|bytes| self.fill(bytes, &mut tallies))?;
+        self.passes(&mut tallies)?;
+        self.done.points = tallies.into_iter().filter_map(|(load, tally)| tally.point(load)).collect();
         self.done.partial = self.is_stopped();
         Ok(())
     }
 
-    /// Writes all entries of a size, unless it is stopped.
-    fn write(&self, bytes: u64) -> Result<()> {
-        let depth = self.plan.deepest(bytes);
-        let mut lane = lane(&self.store, Load { read_share: 0.0, bytes, depth }.pieces(depth))?;
-        WorkingSet::of(bytes, self.plan).write(&mut lane, depth as usize, self.observer.stop)
+    /// Writes all entries of a size, unless it is stopped: into new room, which is measured.
+    fn fill(&mut self, bytes: u64, tallies: &mut [(Load, Tally)]) -> Result<()> {
+        for (load, entries) in self.plan.fills(bytes) {
+            if self.is_stopped() {
+                break;
+            }
+            let Some(seen) = point::fill(self.crew(load), &entries)? else { break };
+            let own = tallies.iter_mut().find(|(other, _)| *other == load);
+            own.into_iter().for_each(|(_, tally)| tally.add(load, &seen));
+            (self.observer.measured)();
+        }
+        Ok(())
     }
 
     fn sustained(&mut self, load: Load) -> Result<()> {
@@ -147,22 +157,18 @@ impl Probe<'_, '_> {
     }
 
     /// Every point in every pass, as far as it is not stopped.
-    fn passes(&mut self) -> Result<()> {
-        let loads = self.plan.loads();
-        let mut tallies: Vec<Tally> = loads.iter().map(|_| Tally::default()).collect();
+    fn passes(&mut self, tallies: &mut [(Load, Tally)]) -> Result<()> {
         let seconds = self.plan.seconds_per_point / f64::from(self.plan.passes);
-        'passes: for _ in 0..self.plan.passes {
-            for (&load, tally) in loads.iter().zip(&mut tallies) {
+        for _ in 0..self.plan.passes {
+            for (load, tally) in tallies.iter_mut().filter(|(load, _)| load.room == TierRoom::Used) {
                 if self.is_stopped() {
-                    break 'passes;
+                    return Ok(());
                 }
-                let Some(seen) = point::measure(self.crew(load), seconds)? else { break 'passes };
-                tally.add(load, &seen);
+                let Some(seen) = point::measure(self.crew(*load), seconds)? else { return Ok(()) };
+                tally.add(*load, &seen);
                 (self.observer.measured)();
             }
         }
-        let points = tallies.into_iter().zip(loads).filter_map(|(tally, load)| tally.point(load));
-        self.done.points = points.collect();
         Ok(())
     }
 

@@ -1,7 +1,9 @@
 //! What is measured and where, and what follows from it: which points there are and how much room they take.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use wavetank_model::TierRoom;
 use wavetank_store::buffer::PIECE;
 
 /// What is measured, and where.
@@ -41,6 +43,7 @@ pub struct ProbePlan {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Load {
     pub(crate) read_share: f64,
+    pub(crate) room: TierRoom,
     pub(crate) bytes: u64,
     pub(crate) depth: u32,
 }
@@ -58,7 +61,7 @@ impl ProbePlan {
 
     /// How many of all combinations are left out, since too much would be in flight.
     pub fn left_out(&self) -> usize {
-        self.sizes.len() * self.depths.len() * self.read_shares.len() - self.points()
+        self.sizes.len() * self.depths.len() * self.kinds().len() - self.points()
     }
 
     /// The least working set: of every size one half that is read and one that is written, each of more
@@ -80,12 +83,43 @@ impl ProbePlan {
     pub(super) fn loads(&self) -> Vec<Load> {
         let mut loads = Vec::new();
         for &bytes in &self.sizes {
-            for &read_share in &self.read_shares {
+            for (read_share, room) in self.kinds() {
                 let depths = self.depths_of(bytes);
-                loads.extend(depths.map(|depth| Load { read_share, bytes, depth }));
+                loads.extend(depths.map(|depth| Load { read_share, room, bytes, depth }));
             }
         }
         loads
+    }
+
+    /// How often something is measured: what is new once, all else in every pass.
+    pub fn steps(&self) -> usize {
+        let steps = |load: &Load| match load.room {
+            TierRoom::Used => self.passes as usize,
+            TierRoom::New => 1,
+        };
+        self.loads().iter().map(steps).sum()
+    }
+
+    /// Every mix in room that was used before, and writes into new room.
+    fn kinds(&self) -> Vec<(f64, TierRoom)> {
+        let used = self.read_shares.iter().map(|share| (*share, TierRoom::Used));
+        used.chain([(0.0, TierRoom::New)]).collect()
+    }
+
+    /// Which entries of a size are written first at each depth: two rounds or more and the same number
+    /// besides where there are enough, else in proportion.
+    pub(super) fn fills(&self, bytes: u64) -> Vec<(Load, Range<u64>)> {
+        let depths: Vec<u64> = self.depths_of(bytes).map(u64::from).collect();
+        let (entries, all) = (2 * self.half(bytes), depths.iter().sum::<u64>());
+        let rest = entries.saturating_sub(2 * all) / depths.len().max(1) as u64;
+        let mut begin = 0;
+        let fill = |(number, depth): (usize, u64)| {
+            let own = if entries >= 2 * all { 2 * depth + rest } else { entries * depth / all };
+            let end = if number + 1 == depths.len() { entries } else { begin + own };
+            let load = Load { room: TierRoom::New, ..Load::writes(bytes, depth as u32) };
+            (load, std::mem::replace(&mut begin, end)..end)
+        };
+        depths.iter().copied().enumerate().map(fill).collect()
     }
 
     /// The most operations in flight that entries of this size are measured with; at least one.
@@ -101,8 +135,7 @@ impl ProbePlan {
 
     pub(super) fn sustained_load(&self) -> Option<Load> {
         let nearest = self.sizes.iter().copied().min_by_key(|bytes| bytes.abs_diff(SUSTAINED_BYTES))?;
-        let load = Load { read_share: 0.0, bytes: nearest, depth: self.deepest(nearest) };
-        (self.sustained_seconds > 0.0).then_some(load)
+        (self.sustained_seconds > 0.0).then(|| Load::writes(nearest, self.deepest(nearest)))
     }
 
     /// Every thread writes entries of its own, one more than it has in flight.
@@ -122,6 +155,11 @@ impl ProbePlan {
 const PIECES: usize = 32;
 
 impl Load {
+    /// Writes of one size over what is there.
+    pub(super) fn writes(bytes: u64, depth: u32) -> Self {
+        Self { read_share: 0.0, room: TierRoom::Used, bytes, depth }
+    }
+
     /// How many of the operations in flight each thread has.
     pub(super) fn shares(self, threads: u32) -> Vec<u32> {
         let threads = threads.min(self.depth);
@@ -143,16 +181,32 @@ mod tests {
     /// Broken by: threads that have more in flight together than the point says, or none.
     #[test]
     fn threads_share_what_is_in_flight() {
-        let load = |depth| Load { read_share: 1.0, bytes: 4096, depth };
+        let load = |depth| Load::writes(4096, depth);
         assert_eq!(load(1).shares(4), [1]);
         assert_eq!(load(6).shares(4), [2, 2, 1, 1]);
         assert_eq!(load(64).shares(3), [22, 21, 21]);
     }
 
+    /// Broken by: an entry that no depth writes or two do, or a depth that never has as many in flight.
+    #[test]
+    fn every_entry_is_written_first_at_one_depth() {
+        for (working_set_bytes, least) in [(1 << 20, 1), (1 << 30, 128)] {
+            let plan = ProbePlan { working_set_bytes, ..crate::probe::tests::deep_plan() };
+            let fills = plan.fills(65_536);
+            let mut next = 0;
+            for (load, range) in &fills {
+                assert_eq!((range.start, load.room), (next, TierRoom::New));
+                assert!(range.end - range.start >= least.min(2 * u64::from(load.depth)), "{fills:?}");
+                next = range.end;
+            }
+            assert_eq!(next, 2 * plan.half(65_536));
+        }
+    }
+
     /// Broken by: a piece of every operation that does not fit, or a queue of small entries that is too long.
     #[test]
     fn every_operation_in_flight_has_a_piece_at_the_device() {
-        let pieces = |bytes, depth| Load { read_share: 1.0, bytes, depth }.pieces(depth);
+        let pieces = |bytes, depth| Load::writes(bytes, depth).pieces(depth);
         assert_eq!((pieces(4096, 1), pieces(4096, 16)), (1, 16));
         assert_eq!((pieces(64 << 20, 1), pieces(64 << 20, 64)), (32, 64));
     }

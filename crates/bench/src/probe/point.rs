@@ -1,6 +1,8 @@
 //! One point: operations on entries of one size, as many in flight as the queue is deep, in one or more
 //! passes.
 
+use std::ops::Range;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -26,14 +28,33 @@ pub(super) fn measure(crew: Crew<'_>, seconds: f64) -> Result<Option<Seen>> {
     // Those that began together end together: the first round is not what comes after it.
     let warm_up = Span { seconds: seconds * WARM_UP_SHARE, operations: depth, patience: f64::INFINITY };
     let window = Window::after(warm_up, Span { seconds, operations: ROUNDS * depth, patience: PATIENCE });
-    let parts = crew.work(|hand, halt| count(hand, crew.load, &window, halt))?;
+    let parts = crew.work(|hand, halt| count(hand, &window, halt))?;
+    Ok(parts.and_then(|parts| parts.into_iter().reduce(Seen::beside)))
+}
+
+/// Writes `entries`, which were never there, and measures it; `None` when it was stopped.
+pub(super) fn fill(crew: Crew<'_>, entries: &Range<u64>) -> Result<Option<Seen>> {
+    let begun = OnceLock::new();
+    let parts = crew.work(|mut hand, halt| {
+        let start = *begun.get_or_init(Instant::now);
+        let mut seen = Seen::default();
+        (0..hand.depth).for_each(|_| _ = hand.part.fill(&mut hand.lane, entries));
+        while let Some(done) = hand.lane.wait() {
+            if halt.is_called() {
+                break;
+            }
+            seen.count(ended(done.outcome)?, done.times, start.elapsed());
+            hand.part.fill(&mut hand.lane, entries);
+        }
+        Ok(seen)
+    })?;
     Ok(parts.and_then(|parts| parts.into_iter().reduce(Seen::beside)))
 }
 
 /// One thread's operations.
-fn count(mut hand: Hand, load: Load, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
+fn count(mut hand: Hand, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
     let mut seen = Seen::default();
-    (0..hand.depth).for_each(|_| hand.part.ask(&mut hand.lane, load.read_share));
+    (0..hand.depth).for_each(|_| hand.part.ask(&mut hand.lane));
     while let Some(done) = hand.lane.wait() {
         if halt.is_called() {
             break;
@@ -44,7 +65,7 @@ fn count(mut hand: Hand, load: Load, window: &Window, halt: &Halt<'_>) -> Result
             Moment::Inside(elapsed) => seen.count(ended, done.times, elapsed),
             Moment::After => continue,
         }
-        hand.part.ask(&mut hand.lane, load.read_share);
+        hand.part.ask(&mut hand.lane);
     }
     Ok(seen)
 }
@@ -103,6 +124,7 @@ impl Tally {
         let operations = self.reads.count + self.writes.count;
         (operations > 0).then(|| TierPoint {
             read_share: load.read_share,
+            room: load.room,
             bytes: load.bytes,
             depth: load.depth,
             operations,
@@ -175,7 +197,7 @@ mod tests {
     /// Broken by: passes that are averaged instead of added up, or whose own rates are lost.
     #[test]
     fn passes_add_up_and_keep_their_rates() {
-        let load = Load { read_share: 1.0, bytes: 10, depth: 1 };
+        let load = Load::writes(10, 1);
         let mut tally = Tally::default();
         tally.add(load, &seen(1..=30, 1));
         tally.add(load, &seen(1..=30, 3));
@@ -189,7 +211,7 @@ mod tests {
     /// Broken by: threads whose times are added up.
     #[test]
     fn threads_work_at_the_same_time() {
-        let load = Load { read_share: 1.0, bytes: 10, depth: 2 };
+        let load = Load::writes(10, 2);
         let mut tally = Tally::default();
         tally.add(load, &seen(1..=10, 2).beside(seen(1..=20, 3)));
         let point = tally.point(load).unwrap();
@@ -199,7 +221,7 @@ mod tests {
     /// Broken by: a quantile that lies between or beyond what was seen.
     #[test]
     fn a_quantile_is_a_latency_that_was_seen() {
-        let load = Load { read_share: 1.0, bytes: 1, depth: 1 };
+        let load = Load::writes(1, 1);
         let mut tally = Tally::default();
         tally.add(load, &seen((1..=40).map(|number| number * 10), 1));
         let read = tally.point(load).unwrap().read.unwrap();

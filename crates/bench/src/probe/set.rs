@@ -1,7 +1,7 @@
 //! The entries that points of one size read and write: one half is read, the other written again and again,
 //! so that no read waits for a write of the same entry.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Range;
 
 use rand::RngExt;
 use wavetank_model::{Draw, Error, Result, mix, seeded};
@@ -21,6 +21,7 @@ pub(super) struct WorkingSet {
 /// What one of the threads asks for: any entry to read, some of the others to write.
 pub(super) struct Part {
     set: WorkingSet,
+    read_share: f64,
     /// The entries to write that are this thread's: this one, and every so many after it.
     first: u64,
     stride: u64,
@@ -43,25 +44,12 @@ impl WorkingSet {
         Self { bytes, half: plan.half(bytes), seed: plan.seed }
     }
 
-    /// Writes every entry, `depth` at a time, unless it is stopped.
-    pub(super) fn write(self, lane: &mut Lane, depth: usize, stop: &AtomicBool) -> Result<()> {
-        let (mut asked, entries) = (0, 2 * self.half);
-        while (asked < entries || lane.pending() > 0) && !stop.load(Ordering::Relaxed) {
-            while asked < entries && lane.pending() < depth {
-                self.put(lane, asked, mix(self.seed, asked));
-                asked += 1;
-            }
-            if let Some(done) = lane.wait() {
-                ended(done.outcome)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What the thread with this number, of so many, asks for the `turn`th time that this set is used.
-    pub(super) fn part(self, (thread, threads): (u32, u32), turn: u64) -> Part {
+    /// What the thread with this number, of so many, asks for the `turn`th time that this set is used: reads
+    /// with probability `read_share`.
+    pub(super) fn part(self, read_share: f64, (thread, threads): (u32, u32), turn: u64) -> Part {
         let draw = seeded(mix(mix(self.seed, turn), u64::from(thread)), "probe");
-        Part { set: self, first: u64::from(thread), stride: u64::from(threads), written: 0, draw }
+        let (first, stride) = (u64::from(thread), u64::from(threads));
+        Part { set: self, read_share, first, stride, written: 0, draw }
     }
 
     fn put(self, lane: &mut Lane, number: u64, seed: u64) {
@@ -78,9 +66,21 @@ impl WorkingSet {
 }
 
 impl Part {
-    /// Asks for an operation; a read with probability `read_share`.
-    pub(super) fn ask(&mut self, lane: &mut Lane, read_share: f64) {
-        if self.draw.random::<f64>() < read_share {
+    /// Asks for the next of `entries` that is this thread's to be written for the first time; `false` when
+    /// all were.
+    pub(super) fn fill(&mut self, lane: &mut Lane, entries: &Range<u64>) -> bool {
+        let number = entries.start + self.first + self.written * self.stride;
+        let is_one = entries.contains(&number);
+        if is_one {
+            self.written += 1;
+            self.set.put(lane, number, mix(self.set.seed, number));
+        }
+        is_one
+    }
+
+    /// Asks for an operation.
+    pub(super) fn ask(&mut self, lane: &mut Lane) {
+        if self.draw.random::<f64>() < self.read_share {
             let number = self.draw.random_range(0..self.set.half);
             lane.get(self.set.key(number), Want::Nothing);
             return;

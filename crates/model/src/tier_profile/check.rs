@@ -18,7 +18,7 @@ impl TierProfile {
         broken(&own).or_else(parts).map(|(field, rule)| TierFlaw { point: None, field, rule }).or_else(|| {
             self.points.iter().enumerate().find_map(|(number, point)| {
                 let twice = self.points[..number].iter().any(|other| other.is_of(point));
-                let twin = [(!twice, "bytes", "is measured twice with this depth and read_share")];
+                let twin = [(!twice, "bytes", "is measured twice with this depth, read_share and room")];
                 let (field, rule) = broken(&twin).or_else(|| point.flaw())?;
                 Some(TierFlaw { point: Some(number), field, rule })
             })
@@ -69,7 +69,8 @@ impl TierPoint {
 
     /// Whether it is of the same operations as another.
     pub fn is_of(&self, other: &Self) -> bool {
-        (self.read_share, self.bytes, self.depth) == (other.read_share, other.bytes, other.depth)
+        let of = |point: &Self| (point.read_share, point.room, point.bytes, point.depth);
+        of(self) == of(other)
     }
 
     fn flaw(&self) -> Option<(&'static str, &'static str)> {
@@ -85,6 +86,7 @@ impl TierPoint {
             (self.depth > 0, "depth", ABOVE_ZERO),
             (self.operations > 0, "operations", ABOVE_ZERO),
             (self.reads <= self.operations, "reads", "must be some of the operations"),
+            (self.room.is_used() || self.reads == 0, "room", "is new for writes alone"),
             (is_time(self.seconds), "seconds", ABOVE_ZERO),
             (is_whole, "bytes_per_second", "must be operations × bytes / seconds"),
             (is_between, "pass_bytes_per_second", "must be passes that come to bytes_per_second"),
@@ -128,13 +130,14 @@ fn broken(rules: &[Rule]) -> Option<(&'static str, &'static str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{TierOrigin, TierSettings};
+    use super::super::{TierOrigin, TierRoom, TierSettings};
     use super::*;
 
     fn profile() -> TierProfile {
         let latency = TierLatency { mean_us: 5.0, device_mean_us: 4.0, quantiles_us: [5.0; 10] };
         let point = TierPoint {
             read_share: 1.0,
+            room: TierRoom::Used,
             bytes: 4096,
             depth: 1,
             operations: 10,
@@ -170,11 +173,12 @@ mod tests {
     fn what_cannot_have_been_measured_is_found() {
         type Damage = fn(&mut TierProfile);
         assert_eq!(profile().flaw(), None);
-        let cases: [(&str, Damage); 13] = [
+        let cases: [(&str, Damage); 14] = [
             ("layout", |it| it.layout.push('1')),
             ("points", |it| it.points.clear()),
             ("bytes", |it| it.points.push(it.points[0].clone())),
             ("reads", |it| it.points[0].reads = 11),
+            ("room", |it| it.points[0].room = TierRoom::New),
             ("seconds", |it| it.points[0].seconds = f64::NAN),
             ("bytes_per_second", |it| it.points[0].bytes_per_second = 20481.0),
             ("pass_bytes_per_second", |it| it.points[0].pass_bytes_per_second[0] = 20481.0),

@@ -6,7 +6,7 @@ mod queued;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use wavetank_model::{Described, Error, Nanos, Operation, Result, find};
+use wavetank_model::{Described, Error, Nanos, Operation, Result, TierRoom, find};
 
 use crate::TransferId;
 
@@ -19,6 +19,8 @@ pub struct Transfer {
     pub operation: Operation,
     /// How many.
     pub bytes: u64,
+    /// What they go over, where they are written.
+    pub room: TierRoom,
 }
 
 /// A medium and the transfers under way on it. Time does not go back: whoever calls takes what has ended by a
@@ -98,22 +100,9 @@ impl MediumConfig {
 }
 
 /// Reads the parameters of the row `name` into its own configuration type.
-fn configure<'de, T: Deserialize<'de>>(name: &str, parameters: &Parameters) -> Result<T> {
+pub(crate) fn configure<'de, T: Deserialize<'de>>(name: &str, parameters: &Parameters) -> Result<T> {
     T::deserialize(Value::Object(parameters.clone()))
         .map_err(|error| Error::usage(format!("medium \"{name}\": {error}")))
-}
-
-/// A latency and a bandwidth that parameters give, where they make sense.
-fn checked(name: &str, latency_us: f64, bandwidths_gbps: &[f64]) -> Result<()> {
-    // A bound keeps the sum of transfers inside the simulated clock.
-    const A_DAY_US: f64 = 86.4e9;
-    if !(0.0..=A_DAY_US).contains(&latency_us) {
-        return Err(Error::usage(format!("medium \"{name}\": latency_us must be from 0 to a day")));
-    }
-    match bandwidths_gbps.iter().all(|gbps| gbps.is_finite() && *gbps > 0.0) {
-        true => Ok(()),
-        false => Err(Error::usage(format!("medium \"{name}\": a bandwidth must be above 0 GB/s"))),
-    }
 }
 
 /// Every bandwidth of the parameters, `factor` times as high; latencies stay.
@@ -125,11 +114,6 @@ fn with_bandwidth(parameters: &Parameters, factor: f64) -> Result<Parameters> {
         }
     }
     Ok(sped)
-}
-
-/// The time of so many bytes at a bandwidth in gigabytes (1e9) per second: a byte at 1 GB/s is a nanosecond.
-fn carried(bytes: u64, gbps: f64) -> Nanos {
-    Nanos((bytes as f64 / gbps).round() as u64)
 }
 
 #[cfg(test)]

@@ -6,36 +6,33 @@ use std::collections::{BinaryHeap, VecDeque};
 use serde::Deserialize;
 use wavetank_model::{Nanos, Operation};
 
-use super::{Entry, Medium, Transfer, carried, checked, configure, with_bandwidth};
+use super::{Entry, Medium, Transfer, configure, with_bandwidth};
 use crate::TransferId;
 use crate::lane::Lane;
+use crate::rates::{Rates, carried};
 
 /// The row of the table.
 pub(super) const ENTRY: Entry = Entry {
     name: "queued",
     about: "latency_us, then gbps together (order share) or in turn (fifo); duplex half: one for both ways",
     build: |parameters, _| {
-        let config: Config = configure(ENTRY.name, parameters)?;
-        let bandwidths = [config.gbps(Operation::Read), config.gbps(Operation::Write)];
-        checked(ENTRY.name, config.latency_us, &bandwidths)?;
-        if config.duplex == Duplex::Half && bandwidths[0] != bandwidths[1] {
+        let is_sharing = |key: &String| ["order", "duplex"].contains(&key.as_str());
+        let (sharing, rates) = parameters.clone().into_iter().partition(|(key, _)| is_sharing(key));
+        let rates = Rates::read(ENTRY.name, &rates)?;
+        let sharing: Sharing = configure(ENTRY.name, &sharing)?;
+        if sharing.duplex == Duplex::Half && rates.gbps(Operation::Read) != rates.gbps(Operation::Write) {
             let told = format!("medium \"{}\": one bandwidth is shared with duplex \"half\"", ENTRY.name);
             return Err(wavetank_model::Error::usage(told).hint("give gbps alone"));
         }
-        Ok(Box::new(Queued::of(config)))
+        Ok(Box::new(Queued::of(rates, sharing)))
     },
     sped: with_bandwidth,
     is_random: false,
 };
 
+/// How transfers are in each other's way.
 #[derive(Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Config {
-    #[serde(default)]
-    latency_us: f64,
-    gbps: f64,
-    read_gbps: Option<f64>,
-    write_gbps: Option<f64>,
+struct Sharing {
     #[serde(default)]
     order: Order,
     #[serde(default)]
@@ -62,18 +59,8 @@ enum Duplex {
     Half,
 }
 
-impl Config {
-    fn gbps(&self, operation: Operation) -> f64 {
-        match operation {
-            Operation::Read => self.read_gbps,
-            Operation::Write => self.write_gbps,
-        }
-        .unwrap_or(self.gbps)
-    }
-}
-
 struct Queued {
-    config: Config,
+    rates: Rates,
     /// Transfers before their first byte, with their bytes and their track.
     starting: BinaryHeap<Reverse<(Nanos, TransferId, u64, usize)>>,
     /// One, or one for reads and one for writes.
@@ -83,27 +70,23 @@ struct Queued {
 }
 
 impl Queued {
-    fn of(config: Config) -> Self {
-        let operations = match config.duplex {
+    fn of(rates: Rates, sharing: Sharing) -> Self {
+        let operations = match sharing.duplex {
             Duplex::Full => &[Operation::Read, Operation::Write][..],
             Duplex::Half => &[Operation::Read],
         };
-        let track = |&operation| match config.order {
-            Order::Share => Track::Share(Lane::of(config.gbps(operation) * 1e6, f64::INFINITY)),
+        let track = |&operation| match sharing.order {
+            Order::Share => Track::Share(Lane::of(rates.gbps(operation) * 1e6, f64::INFINITY)),
             Order::Fifo => {
-                Track::Fifo { gbps: config.gbps(operation), free: Nanos::ZERO, ends: VecDeque::new() }
+                Track::Fifo { gbps: rates.gbps(operation), free: Nanos::ZERO, ends: VecDeque::new() }
             }
         };
         Self {
-            config,
+            rates,
             starting: BinaryHeap::new(),
             tracks: operations.iter().map(track).collect(),
             nothing: BinaryHeap::new(),
         }
-    }
-
-    fn latency(&self) -> Nanos {
-        Nanos::from_ms(self.config.latency_us / 1000.0)
     }
 
     /// When the next thing happens on a track.
@@ -129,7 +112,7 @@ impl Medium for Queued {
             return self.nothing.push(Reverse((now, transfer.id)));
         }
         let track = (transfer.operation == Operation::Write) as usize % self.tracks.len();
-        self.starting.push(Reverse((now + self.latency(), transfer.id, transfer.bytes, track)));
+        self.starting.push(Reverse((now + self.rates.latency(), transfer.id, transfer.bytes, track)));
         self.let_in(now);
     }
 
@@ -153,11 +136,11 @@ impl Medium for Queued {
     }
 
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos {
-        self.latency() + carried(bytes, self.config.gbps(operation))
+        self.rates.latency() + self.rates.carried(operation, bytes)
     }
 
     fn peak_bytes_per_second(&self, operation: Operation, _bytes: u64) -> f64 {
-        self.config.gbps(operation) * 1e9
+        self.rates.gbps(operation) * 1e9
     }
 }
 

@@ -24,6 +24,7 @@ fn profile(latency_us: f64, gbps: f64, depths: &[u32], spread: f64) -> TierProfi
                 let seconds = operations as f64 * mean_us / f64::from(depth) / 1e6;
                 points.push(TierPoint {
                     read_share,
+                    room: TierRoom::Used,
                     bytes,
                     depth,
                     operations,
@@ -73,7 +74,7 @@ fn example(name: &str) -> Box<dyn Medium> {
 }
 
 fn read(id: TransferId, bytes: u64) -> Transfer {
-    Transfer { id, operation: Operation::Read, bytes }
+    Transfer { id, operation: Operation::Read, bytes, room: TierRoom::Used }
 }
 
 /// Lets all end; the ends in order.
@@ -118,7 +119,7 @@ proptest! {
                     ends.push(end);
                 }
                 let operation = if reads { Operation::Read } else { Operation::Write };
-                medium.begin(Transfer { id, operation, bytes }, now);
+                medium.begin(Transfer { operation, ..read(id, bytes) }, now);
                 begins.push(now);
             }
             ends.extend(drain(medium.as_mut()));
@@ -150,6 +151,33 @@ proptest! {
                 prop_assert!((end - now).0.abs_diff(alone.0) <= 2, "{}: {} {alone}", entry.name, end - now);
                 now = end + Nanos(1000);
             }
+        }
+    }
+
+    /// Broken by: new room that costs what used room does, or reads that pay for it.
+    #[test]
+    fn a_write_into_new_room_takes_what_such_writes_took(
+        latency_us in 1.0f64..1e4, more in 0.5f64..5.0, bytes in 1u64..64_000_000
+    ) {
+        let mut profile = profile(latency_us, 2.0, &[1, 8], 0.0);
+        let used = measured(&profile);
+        let new: Vec<_> = profile.points.iter().filter(|point| point.read_share == 0.0).map(|point| {
+            TierPoint { room: TierRoom::New, ..point.clone() }
+        }).collect();
+        let slower = TierProfile { points: new, ..profile.clone() }.sped(1.0 / more);
+        profile.points.extend(slower.points);
+        let mut medium = measured(&profile);
+        let mut now = Nanos::ZERO;
+        for (room, operation, factor) in [
+            (TierRoom::New, Operation::Write, more),
+            (TierRoom::Used, Operation::Write, 1.0),
+            (TierRoom::New, Operation::Read, 1.0),
+        ] {
+            medium.begin(Transfer { operation, room, ..read(1, bytes) }, now);
+            let [(_, end)] = drain(medium.as_mut())[..] else { panic!("one was under way") };
+            let expected = used.alone(operation, bytes).0 as f64 * factor;
+            prop_assert!(((end - now).0 as f64 - expected).abs() <= 4.0 + more, "{} {expected}", end - now);
+            now = end + Nanos(1000);
         }
     }
 

@@ -34,5 +34,5 @@ pub(crate) struct Arrived {
     pub(crate) worker: wavetank_model::WorkerId,
     pub(crate) load: u64,
     pub(crate) at: Nanos,
-    pub(crate) objects: Vec<wavetank_model::TierObject>,
+    pub(crate) objects: super::tier::Objects,
 }

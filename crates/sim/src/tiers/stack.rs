@@ -176,7 +176,6 @@ impl Stack {
             for above in &self.tiers[..number] {
                 above.borrow_mut().write_at(arrived.at, self.worker, &arrived.objects);
             }
-            tier.recycle(arrived.objects);
         }
     }
 

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
+use smallvec::{SmallVec, smallvec};
 use wavetank_cache::{Begun, BusyGroup, Shelf};
 use wavetank_model::{
-    Nanos, Operation, RequestId, Result, ServeEvent, ServeSink, TierEvent, TierObject, WorkerId,
+    Nanos, Operation, RequestId, Result, ServeEvent, ServeSink, TierEvent, TierObject, TierRoom, WorkerId,
 };
 
 use super::TierWork;
@@ -37,12 +38,13 @@ pub(crate) struct Tier {
     pub(super) arrived: Vec<Arrived>,
     /// Lists to be used again.
     spare: Vec<Vec<TierObject>>,
-    spare_places: Vec<Vec<BusyGroup>>,
     /// Nothing has happened after this.
     at: Nanos,
     /// When the next thing happens.
     next: Option<Nanos>,
     busy: Busy,
+    /// The most blocks it has held, those on their way included.
+    most_held: u64,
     /// Reads under way.
     readers: u32,
     bytes_read: u64,
@@ -58,13 +60,16 @@ struct Ahead {
     objects: Vec<TierObject>,
 }
 
+/// What one transfer moves: most move one object.
+pub(super) type Objects = SmallVec<[TierObject; 1]>;
+
 /// A transfer under way.
 struct Moving {
     worker: WorkerId,
     /// For whom it is read.
     reader: Option<Reader>,
-    objects: Vec<TierObject>,
-    places: Vec<BusyGroup>,
+    objects: Objects,
+    places: SmallVec<[BusyGroup; 1]>,
     began: Nanos,
 }
 
@@ -103,10 +108,10 @@ impl Tier {
             vacant: Vec::new(),
             arrived: Vec::new(),
             spare: Vec::new(),
-            spare_places: Vec::new(),
             at: Nanos::ZERO,
             next: None,
             busy: Busy::default(),
+            most_held: 0,
             readers: 0,
             bytes_read: 0,
             bytes_written: 0,
@@ -150,19 +155,15 @@ impl Tier {
         let mut count = 0;
         match self.unit {
             TierUnit::Batch => {
-                let mut list = self.spare.pop().unwrap_or_default();
-                list.extend_from_slice(objects);
-                self.begin_read(now, reader, list);
+                self.begin_read(now, reader, Objects::from_slice(objects));
                 count += 1;
             }
             TierUnit::Object => {
                 for object in objects {
-                    for part in self.shelf.parts(object.group, object.slots).collect::<Vec<_>>() {
-                        let mut list = self.spare.pop().unwrap_or_default();
-                        list.push(part);
-                        self.begin_read(now, reader, list);
-                        count += 1;
-                    }
+                    let parts: SmallVec<[TierObject; 8]> =
+                        self.shelf.parts(object.group, object.slots).collect();
+                    count += parts.len() as u32;
+                    parts.into_iter().for_each(|part| self.begin_read(now, reader, smallvec![part]));
                 }
             }
         }
@@ -170,10 +171,9 @@ impl Tier {
         count
     }
 
-    fn begin_read(&mut self, now: Nanos, reader: Reader, objects: Vec<TierObject>) {
+    fn begin_read(&mut self, now: Nanos, reader: Reader, objects: Objects) {
         self.readers += 1;
-        let mut places = self.spare_places.pop().unwrap_or_default();
-        places.extend(objects.iter().map(|object| self.shelf.begin_read(object.group)));
+        let places = objects.iter().map(|object| self.shelf.begin_read(object.group)).collect();
         let moving = Moving { worker: reader.worker, reader: Some(reader), objects, places, began: now };
         self.begin(moving, now);
     }
@@ -193,7 +193,15 @@ impl Tier {
         };
         self.at = self.at.max(now);
         self.busy.begin(self.at);
-        self.medium.begin(media::Transfer { id: id.into(), operation, bytes }, self.at);
+        let room = self.room();
+        self.medium.begin(media::Transfer { id: id.into(), operation, bytes, room }, self.at);
+    }
+
+    /// Whether it holds more than ever before, what begins included.
+    fn room(&mut self) -> TierRoom {
+        let is_new = self.shelf.used() > self.most_held;
+        self.most_held = self.most_held.max(self.shelf.used());
+        if is_new { TierRoom::New } else { TierRoom::Used }
     }
 
     fn bytes_of(&self, objects: &[TierObject]) -> u64 {
@@ -225,7 +233,7 @@ impl Tier {
 
     fn begin_writes(&mut self, ahead: Ahead, now: Nanos, sink: &mut ServeSink<'_>) {
         let Ahead { worker, mut objects, .. } = ahead;
-        let mut batch = self.moving(worker, now);
+        let mut batch = Moving::to_write(worker, now);
         let mut evicted = self.spare.pop().unwrap_or_default();
         let mut dropped = 0;
         for &TierObject { group, slots } in &objects {
@@ -243,18 +251,13 @@ impl Tier {
                         batch.places.push(place);
                     }
                 }
-                if self.unit == TierUnit::Object && !batch.objects.is_empty() {
-                    let next = self.moving(worker, now);
-                    self.begin(std::mem::replace(&mut batch, next), now);
+                if self.unit == TierUnit::Object {
+                    self.begin(std::mem::replace(&mut batch, Moving::to_write(worker, now)), now);
                 }
             }
         }
-        match batch.objects.is_empty() {
-            true => {
-                self.spare.push(batch.objects);
-                self.spare_places.push(batch.places);
-            }
-            false => self.begin(batch, now),
+        if !batch.objects.is_empty() {
+            self.begin(batch, now);
         }
         objects.clear();
         self.spare.push(objects);
@@ -269,12 +272,6 @@ impl Tier {
         self.spare.push(evicted);
     }
 
-    fn moving(&mut self, worker: WorkerId, began: Nanos) -> Moving {
-        let objects = self.spare.pop().unwrap_or_default();
-        let places = self.spare_places.pop().unwrap_or_default();
-        Moving { worker, reader: None, objects, places, began }
-    }
-
     /// Blocks made room for others, and go to the tier below if that is what it is for.
     fn give_up(&self, worker: WorkerId, at: Nanos, evicted: &[TierObject], sink: &mut ServeSink<'_>) {
         let (tier, blocks) = (self.number, evicted.iter().map(|object| object.slots.count_ones()).sum());
@@ -285,7 +282,7 @@ impl Tier {
     }
 
     fn end(&mut self, id: u32, at: Nanos, sink: &mut ServeSink<'_>) {
-        let Moving { worker, reader, mut objects, mut places, began } =
+        let Moving { worker, reader, objects, places, began } =
             self.transfers[id as usize].take().expect("it was under way");
         self.vacant.push(id);
         self.at = self.at.max(at);
@@ -307,8 +304,6 @@ impl Tier {
             None => {
                 self.bytes_written += bytes;
                 moved.for_each(|(&place, object)| self.shelf.end_write(place, object.slots));
-                objects.clear();
-                self.spare.push(objects);
             }
             Some(Reader { worker, load, .. }) => {
                 self.bytes_read += bytes;
@@ -317,14 +312,6 @@ impl Tier {
                 self.arrived.push(Arrived { worker, load, at, objects });
             }
         }
-        places.clear();
-        self.spare_places.push(places);
-    }
-
-    /// A list that is no longer needed.
-    pub(super) fn recycle(&mut self, mut objects: Vec<TierObject>) {
-        objects.clear();
-        self.spare.push(objects);
     }
 
     /// Adds what it did.
@@ -340,6 +327,11 @@ impl Tier {
 }
 
 impl Moving {
+    /// A write of nothing yet.
+    fn to_write(worker: WorkerId, began: Nanos) -> Self {
+        Self { worker, reader: None, objects: Objects::new(), places: SmallVec::new(), began }
+    }
+
     fn operation(&self) -> Operation {
         if self.reader.is_some() { Operation::Read } else { Operation::Write }
     }

@@ -1,6 +1,8 @@
 //! Mean latencies and their spread between the points that were measured.
 
-use wavetank_model::{Error, Operation, Result, TIER_QUANTILES, TierLatency, TierProfile};
+use wavetank_model::{Error, Operation, Result, TIER_QUANTILES, TierLatency, TierProfile, TierRoom};
+
+use super::super::Transfer;
 
 /// Who else is at the device.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +17,8 @@ pub(super) struct Beside {
 pub(super) struct Curves {
     reads: Vec<Mix>,
     writes: Vec<Mix>,
+    /// Writes into new room: one mix, or none where they were not measured.
+    new_writes: Vec<Mix>,
 }
 
 /// One share of reads; they rise.
@@ -40,17 +44,18 @@ struct Point {
 impl Curves {
     /// The curves of a sound profile; both operations must be there.
     pub(super) fn of(profile: &TierProfile) -> Result<Self> {
-        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        let (mut reads, mut writes, mut new_writes) = (Vec::new(), Vec::new(), Vec::new());
         for point in &profile.points {
             let place = (point.read_share, point.bytes, f64::from(point.depth));
+            let written = if point.room == TierRoom::New { &mut new_writes } else { &mut writes };
             point.read.iter().for_each(|latency| enter(&mut reads, place, latency));
-            point.write.iter().for_each(|latency| enter(&mut writes, place, latency));
+            point.write.iter().for_each(|latency| enter(written, place, latency));
         }
-        for (what, mixes) in [("reads", &mut reads), ("writes", &mut writes)] {
-            if mixes.is_empty() {
-                return Err(Error::usage(format!("medium \"measured\": the profile has no {what}"))
-                    .hint("wavetank profile tier measures both"));
-            }
+        if let Some((what, _)) = [("reads", &reads), ("writes", &writes)].iter().find(|it| it.1.is_empty()) {
+            return Err(Error::usage(format!("medium \"measured\": the profile has no {what}"))
+                .hint("wavetank profile tier measures both"));
+        }
+        for mixes in [&mut reads, &mut writes, &mut new_writes] {
             mixes.sort_by(|a: &Mix, b| a.read_share.total_cmp(&b.read_share));
             for mix in mixes {
                 mix.sizes.sort_by_key(|size| size.bytes);
@@ -58,7 +63,7 @@ impl Curves {
                 depths.for_each(|depths| depths.sort_by(|a, b| a.depth.total_cmp(&b.depth)));
             }
         }
-        Ok(Self { reads, writes })
+        Ok(Self { reads, writes, new_writes })
     }
 
     fn mixes(&self, operation: Operation) -> &[Mix] {
@@ -77,18 +82,18 @@ impl Curves {
     }
 
     /// The latency of one operation over the mean, `chance` of the way through those that were seen nearest
-    /// to its size and depth. Its mean over all chances is one.
-    pub(super) fn factor(&self, operation: Operation, bytes: u64, depth: f64, chance: f64) -> f64 {
-        let mixes = self.mixes(operation);
-        let own = if operation == Operation::Read { mixes.len() - 1 } else { 0 };
-        let apart = |a: f64, b: f64| (a.max(1.0).ln() - b.max(1.0).ln()).abs();
-        let sizes = mixes[own].sizes.iter();
-        let size = sizes.min_by(|a, b| {
-            apart(a.bytes as f64, bytes as f64).total_cmp(&apart(b.bytes as f64, bytes as f64))
-        });
-        let depths = size.expect("a mix has sizes").depths.iter();
-        let point = depths.min_by(|a, b| apart(a.depth, depth).total_cmp(&apart(b.depth, depth)));
-        point.expect("a size has depths").quantile(chance)
+    /// to its size and depth. Its mean over all chances is one; for a write into new room as much more as
+    /// such writes took at this size and depth.
+    pub(super) fn factor(&self, transfer: Transfer, depth: f64, chance: f64) -> f64 {
+        let Transfer { operation, bytes, room, .. } = transfer;
+        match (operation, self.new_writes.first()) {
+            (Operation::Read, _) => self.reads[self.reads.len() - 1].factor(bytes, depth, chance),
+            (Operation::Write, Some(new)) if room == TierRoom::New => {
+                let more = new.mean_ns(bytes, depth) / self.writes[0].mean_ns(bytes, depth);
+                new.factor(bytes, depth, chance) * more
+            }
+            (Operation::Write, _) => self.writes[0].factor(bytes, depth, chance),
+        }
     }
 
     /// The highest bandwidth of operations of one size alone, at the depths that were measured.
@@ -103,6 +108,17 @@ impl Curves {
 }
 
 impl Mix {
+    /// The latency of one operation over the mean.
+    fn factor(&self, bytes: u64, depth: f64, chance: f64) -> f64 {
+        let apart = |a: f64, b: f64| (a.max(1.0).ln() - b.max(1.0).ln()).abs();
+        let size = self.sizes.iter().min_by(|a, b| {
+            apart(a.bytes as f64, bytes as f64).total_cmp(&apart(b.bytes as f64, bytes as f64))
+        });
+        let depths = size.expect("a mix has sizes").depths.iter();
+        let point = depths.min_by(|a, b| apart(a.depth, depth).total_cmp(&apart(b.depth, depth)));
+        point.expect("a size has depths").quantile(chance)
+    }
+
     /// Between sizes on a logarithmic scale; what is longer than all takes longer by as much, what is shorter
     /// as long as the shortest.
     fn mean_ns(&self, bytes: u64, depth: f64) -> f64 {

@@ -130,7 +130,7 @@ impl Medium for Measured {
         let depth = all / pieces(transfer.bytes);
         let left = match transfer.bytes {
             0 => 0.0,
-            bytes => self.curves.factor(transfer.operation, bytes, depth, self.draw.random()),
+            _ => self.curves.factor(transfer, depth, self.draw.random()),
         };
         self.under_way.push(Active { transfer, left, unit_ns: 1.0 });
         self.reconsider();

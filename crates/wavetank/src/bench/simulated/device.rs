@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use wavetank_model::Operation;
+use wavetank_model::{Operation, TierRoom};
 use wavetank_sim::TransferId;
 use wavetank_store::backend::{Backend, Completion, Contents, Held, NewEntry, Piece, Port, Seal};
 use wavetank_store::buffer::{Buffer, PIECE, Region};
@@ -26,6 +26,8 @@ pub(super) struct Device {
     tier: usize,
     nature: Nature,
     used: AtomicU64,
+    /// The most that was used.
+    most_used: AtomicU64,
 }
 
 /// What it has of the backend it stands for, besides time.
@@ -39,7 +41,13 @@ pub(super) struct Nature {
 
 impl Device {
     pub(super) fn new(timeline: &Arc<Timeline>, tier: usize, nature: Nature) -> Self {
-        Self { timeline: Arc::clone(timeline), tier, nature, used: AtomicU64::new(0) }
+        Self {
+            timeline: Arc::clone(timeline),
+            tier,
+            nature,
+            used: AtomicU64::new(0),
+            most_used: AtomicU64::new(0),
+        }
     }
 
     /// Takes room; what is too large for all of it is refused, the rest may wait.
@@ -50,8 +58,10 @@ impl Device {
         }
         let fits = |used: u64| used.checked_add(bytes).filter(|after| *after <= room);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
-        taken.map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "no room for now"))?;
-        Ok(Booked { device: Arc::clone(self), bytes })
+        let before = taken.map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "no room for now"))?;
+        let is_new = self.most_used.fetch_max(before + bytes, Ordering::Relaxed) < before + bytes;
+        let room = if is_new { TierRoom::New } else { TierRoom::Used };
+        Ok(Booked { device: Arc::clone(self), bytes, room })
     }
 }
 
@@ -70,6 +80,8 @@ impl Backend for Device {
 struct Booked {
     device: Arc<Device>,
     bytes: u64,
+    /// Whether there never was as much.
+    room: TierRoom,
 }
 
 impl Drop for Booked {
@@ -149,7 +161,7 @@ impl DevicePort {
         let entry: &Entry = held.as_any().downcast_ref().expect("an entry of this device");
         let whole = offset - offset % self.stretch_bytes + self.stretch_bytes;
         let end = entry.booked.bytes.min(whole);
-        let id = timeline.begin(*tier, operation, end - offset);
+        let id = timeline.begin(*tier, operation, (end - offset, entry.booked.room));
         if nature.is_inline {
             timeline.pass(id);
         }
@@ -206,5 +218,9 @@ impl Port for DevicePort {
 
     fn in_flight(&self) -> usize {
         self.under_way.iter().map(|stretch| stretch.waiting.len()).sum()
+    }
+
+    fn at_hand(&self) -> usize {
+        if self.device.nature.is_inline { self.in_flight() } else { 0 }
     }
 }

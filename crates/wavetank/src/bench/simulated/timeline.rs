@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wavetank_model::{Nanos, Operation};
+use wavetank_model::{Nanos, Operation, TierRoom};
 use wavetank_sim::TransferId;
 use wavetank_sim::media::{Medium, Transfer};
 use wavetank_store::Clock;
@@ -41,12 +41,17 @@ impl Timeline {
     }
 
     /// Begins to move bytes in a tier.
-    pub(super) fn begin(&self, tier: usize, operation: Operation, bytes: u64) -> TransferId {
+    pub(super) fn begin(
+        &self,
+        tier: usize,
+        operation: Operation,
+        (bytes, room): (u64, TierRoom),
+    ) -> TransferId {
         let now = self.shown();
         let mut state = self.locked();
         state.settle(now);
         state.begun += 1;
-        let transfer = Transfer { id: state.begun, operation, bytes };
+        let transfer = Transfer { id: state.begun, operation, bytes, room };
         state.media[tier].begin(transfer, now);
         transfer.id
     }

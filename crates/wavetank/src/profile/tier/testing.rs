@@ -1,6 +1,8 @@
 //! A small profile for tests.
 
-use wavetank_model::{Sustained, TIER_LAYOUT, TierLatency, TierOrigin, TierPoint, TierProfile, TierSettings};
+use wavetank_model::{
+    Sustained, TIER_LAYOUT, TierLatency, TierOrigin, TierPoint, TierProfile, TierRoom, TierSettings,
+};
 
 pub(super) fn latency(scale: f64) -> TierLatency {
     let quantiles_us = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.1].map(|part| part * scale);
@@ -10,6 +12,7 @@ pub(super) fn latency(scale: f64) -> TierLatency {
 pub(crate) fn profile() -> TierProfile {
     let point = |read_share: f64, depth: u32, operations: u64, reads: u64| TierPoint {
         read_share,
+        room: TierRoom::Used,
         bytes: 65_536,
         depth,
         operations,

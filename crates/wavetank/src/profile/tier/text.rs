@@ -1,6 +1,6 @@
 //! Profiles of tiers for people.
 
-use wavetank_model::{Sustained, TIER_QUANTILES, TierLatency, TierPoint, TierProfile};
+use wavetank_model::{Sustained, TIER_QUANTILES, TierLatency, TierPoint, TierProfile, TierRoom};
 use wavetank_report::render::table::framed;
 
 use super::drift::{MEDIAN, P99};
@@ -105,6 +105,7 @@ pub(super) fn share(share: Option<f64>) -> String {
 /// What it is of.
 pub(super) fn named(point: &TierPoint) -> Vec<String> {
     let operations = match point.read_share {
+        _ if point.room == TierRoom::New => "new writes".to_owned(),
         1.0 => "reads".to_owned(),
         0.0 => "writes".to_owned(),
         share => format!("{:.0} % reads", share * 100.0),
