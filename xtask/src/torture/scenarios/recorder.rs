@@ -143,7 +143,7 @@ fn stuck(round: &mut Round) -> Result<(), String> {
 /// A benchmark's recording in parts and with a largest size.
 fn capped(round: &mut Round) -> Result<(), String> {
     round.remove(&["capped.lct", "capped.json"]);
-    let (rotate, cap) = (round.draw.within(5, 40), round.draw.within(10, 100));
+    let (rotate, cap) = (round.draw.within(10, 40), round.draw.within(20, 100));
     let line = format!(
         "bench --model tiny-1b --gpu-mem-gb 0 --cpu-mem-gb 0.2 --backend null --storage-capacity-gb 0.5 \
          --generation-mode none --num-users 8 --duration 30 --max-requests 60 --warmup 0 --quiet \
