@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::process::{self, cargo};
 use crate::tally::Tally;
-use crate::{Failure, fuzz, no_arguments, parity, peers, python, tidy};
+use crate::{Failure, fuzz, no_arguments, parity, peers, python, tidy, torture};
 
 /// One check. It adds the tests it ran to the tally.
 struct Step {
@@ -22,6 +22,7 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: tests },
     Step { name: "python", run: python::tests },
     Step { name: "fuzz", run: |_| fuzz::short() },
+    Step { name: "torture", run: |_| torture::short() },
     Step { name: "parity", run: parity::run },
 ];
 

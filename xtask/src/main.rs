@@ -15,6 +15,7 @@ mod profiles;
 mod python;
 mod tally;
 mod tidy;
+mod torture;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -59,6 +60,11 @@ const COMMANDS: &[Chore] = &[
         about: "interop [aiperf | lmcache [DIR]]: tools of others work with ours (6 GB)",
         run: interop::run,
     },
+    Chore {
+        name: "torture",
+        about: "torture [--minutes N | --hours N] [--seed N] [--only NAME] [--release]: faults and load",
+        run: torture::run,
+    },
     Chore { name: "peers", about: "install the servers and launchers that tests work with", run: peers::run },
     Chore { name: "python", about: "the wheel, and the tests of the Python package", run: python::run },
     Chore { name: "examples", about: "write examples/ again", run: examples },
@@ -98,7 +104,8 @@ fn dispatch(args: &[String]) -> Result<(), Failure> {
 
 fn usage() -> String {
     let rows: String = COMMANDS.iter().map(|c| format!("  {:<10}{}\n", c.name, c.about)).collect();
-    format!("usage: cargo xtask COMMAND\n\n{rows}\nbenches: {}", bench::names())
+    let (tortures, benches) = (torture::lines(), bench::names());
+    format!("usage: cargo xtask COMMAND\n\n{rows}\ntortures:\n{tortures}\nbenches: {benches}")
 }
 
 /// Refuses arguments where a chore takes none.
@@ -132,7 +139,13 @@ mod tests {
     #[test]
     fn a_wrong_command_line_is_a_usage_failure() {
         let lines = ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"];
-        for line in lines.into_iter().chain(["fuzz now", "fuzz --minutes", "interop a", "interop aiperf b"]) {
+        for line in lines.into_iter().chain([
+            "fuzz now",
+            "fuzz --minutes",
+            "interop a",
+            "interop aiperf b",
+            "torture now",
+        ]) {
             assert!(matches!(dispatch(&words(line)), Err(Failure::Usage(_))), "{line}");
         }
     }

@@ -15,6 +15,7 @@ const PACKAGES: &[[&str; 2]] = &[
     ["redis-benchmark", "redis-tools"],
     ["mpirun", "openmpi-bin"],
     ["chromium", "chromium"],
+    ["faketime", "faketime"],
 ];
 
 /// A virtual environment of Python.

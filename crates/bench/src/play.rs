@@ -84,6 +84,10 @@ pub struct PlayCounts {
 /// Operations are begun while their bytes are less than this many times what the device has at a time: enough
 /// that it never waits for us, and no more, since what stands in line here counts as latency.
 const AHEAD: u64 = 2;
+/// Who waits for the time of an operation looks so often whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// What is later than this never comes: a year.
+const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The least that a device moves.
 const BLOCK: u64 = 4096;
 
@@ -146,8 +150,9 @@ fn play_on(
     for step in steps {
         let step = step?;
         if let PlayPace::Recorded(speedup) = pace {
-            let due = started + Duration::from_secs_f64(step.at.as_seconds() / speedup);
-            player.wait_until(due);
+            let after = Duration::try_from_secs_f64(step.at.as_seconds() / speedup).unwrap_or(FAR);
+            let due = started + after.min(FAR);
+            player.wait_until(due, stop);
             let late = Instant::now().saturating_duration_since(due);
             latest = latest.max(Nanos(late.as_nanos() as u64));
         }
@@ -217,11 +222,13 @@ impl Player {
         }
     }
 
-    fn wait_until(&mut self, due: Instant) {
-        while Instant::now() < due {
-            match self.lane.wait_until(due) {
+    /// Waits until then, or until it is to stop.
+    fn wait_until(&mut self, due: Instant, stop: &AtomicBool) {
+        while Instant::now() < due && !stop.load(Ordering::Relaxed) {
+            let look = due.min(Instant::now() + LOOK);
+            match self.lane.wait_until(look) {
                 Some(done) => self.ended(done),
-                None => std::thread::sleep(due.saturating_duration_since(Instant::now())),
+                None => std::thread::sleep(look.saturating_duration_since(Instant::now())),
             }
         }
     }
@@ -263,6 +270,19 @@ mod tests {
             Ok(Step { at: Nanos::ZERO, deed, bytes, key: words[1].into() })
         };
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(step).collect()
+    }
+
+    /// Broken by: a sleep until an operation is due that nobody can end, or times that no clock can hold.
+    #[test]
+    fn what_is_due_in_years_can_be_ended() {
+        let far = Step { at: Nanos(u64::MAX), deed: Deed::Read, bytes: 1, key: "a".into() };
+        let played = play(
+            &Plan { tiers: vec![tier(TierRole::Storage, "memory", Some(1 << 20))], ..plan(1) },
+            &mut [Ok(far)].into_iter(),
+            PlayPace::Recorded(1e-300),
+            &AtomicBool::new(true),
+        );
+        assert!(played.unwrap().interrupted);
     }
 
     /// Broken by: two operations on one entry at a time, in the wrong order.

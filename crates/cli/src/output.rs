@@ -1,11 +1,13 @@
 //! Data to standard output, words to standard error, reports to files.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use wavetank::{CallRecording, Error, Result};
+use wavetank::{CallRecording, Error, Result, cannot_write, make_folder};
+
+pub(crate) use wavetank::write_whole as write;
 
 /// Prints data. A reader that went away is no error.
 pub(crate) fn say(text: &str) -> Result<()> {
@@ -96,27 +98,10 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// Creates `path` and the directories above it, lets `content` fill it.
-pub(crate) fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let written = make_folder(path).and_then(|()| File::create(path));
-    written.and_then(|file| content(&mut BufWriter::new(file))).map_err(|error| cannot_write(path, &error))
-}
-
 /// Finds out before a long run whether `path` can be written after it. A file that is there stays as it is.
 pub fn try_out(path: &Path) -> Result<()> {
     let is_new = !path.exists();
     let opened = make_folder(path).and_then(|()| File::options().append(true).create(true).open(path));
     let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
     tried.map_err(|error| cannot_write(path, &error))
-}
-
-fn make_folder(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
-        _ => Ok(()),
-    }
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Error {
-    Error::new(wavetank::ErrorKind::Io, format!("cannot write: {error}")).at(path.display().to_string())
 }

@@ -58,17 +58,10 @@ impl<'w> Output<'w> {
 
     /// A file that gets the name `path` only when it is kept; what is no plain file is written at once.
     pub fn draft(path: &Path) -> Result<(Self, Draft)> {
-        // What a link points to is replaced, not the link.
-        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let is_special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
-        let Some(name) = path.file_name().filter(|_| !is_special) else {
-            return Ok((Self::create(path)?, Draft { written: None, path: path.to_owned() }));
-        };
-        let mut part = OsString::from(format!(".part-{}-", std::process::id()));
-        part.push(name);
-        let written = path.with_file_name(part);
-        let output = Self::create(&written).map_err(|error| error.at(path.display().to_string()))?;
-        Ok((output, Draft { written: Some(written), path: path.to_owned() }))
+        let draft = Draft::of(path);
+        let output =
+            Self::create(draft.place()).map_err(|error| error.at(draft.path.display().to_string()))?;
+        Ok((output, draft))
     }
 
     /// Writes what is still held.
@@ -90,10 +83,36 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// Of a file that is to have the name `path`. What is no plain file, or stands in a folder where nothing
+    /// may be made, has no draft: it is written in place.
+    pub fn of(path: &Path) -> Self {
+        // What a link points to is replaced, not the link.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let there = fs::metadata(&path).ok();
+        let is_special = there.as_ref().is_some_and(|meta| !meta.is_file());
+        let mut part = OsString::from(format!(".part-{}-", std::process::id()));
+        let written = path.file_name().filter(|_| !is_special).map(|name| {
+            part.push(name);
+            path.with_file_name(part)
+        });
+        let is_forbidden = |written: &PathBuf| {
+            let forbidden = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+            there.is_some() && File::create(written).is_err_and(|error| forbidden.contains(&error.kind()))
+        };
+        Self { written: written.filter(|written| !is_forbidden(written)), path }
+    }
+
+    /// Where it is written meanwhile.
+    pub fn place(&self) -> &Path {
+        self.written.as_deref().unwrap_or(&self.path)
+    }
+
     /// Gives it its name, in place of what has that name.
     pub fn keep(mut self) -> Result<()> {
         let Some(written) = self.written.take() else { return Ok(()) };
-        fs::rename(&written, &self.path).map_err(|error| {
+        // A file that is mounted by itself cannot be replaced, only written.
+        let copied = |_| fs::copy(&written, &self.path).and_then(|_| fs::remove_file(&written));
+        fs::rename(&written, &self.path).or_else(copied).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot be written in place: {error}"))
                 .at(self.path.display().to_string())
                 .hint(format!("what was written is {}", written.display()))

@@ -35,6 +35,7 @@ mod timing_arg;
 pub mod timing_note;
 mod trace;
 mod verdict;
+mod whole;
 
 pub use args::ReplayArgs;
 pub use bench::{
@@ -77,3 +78,4 @@ pub use wavetank_report::page::{Page, Run, page};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};
 pub use wavetank_trace::shape::{Choice, Scrub};
 pub use wavetank_trace::{Fill, HashFill, Linted, Meter};
+pub use whole::{cannot_write, make_folder, write_whole};

@@ -1,15 +1,16 @@
 //! Pictures of runs: reports as they were written, to one page, to plots and to the points behind them.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use wavetank_model::{Error, ErrorKind, Result};
+use wavetank_model::{Error, Result};
 use wavetank_report::page::{self, Page, Run};
 use wavetank_report::render::{html, plots, points_csv};
 use wavetank_trace::Output;
+
+use crate::whole::{cannot_write, make_folder, write_whole};
 
 /// What a suite leaves in its folder.
 const SUITE_REPORT: &str = "summary.json";
@@ -49,7 +50,7 @@ impl Pictures {
     pub fn write(&self, page: &Page) -> Result<Vec<String>> {
         let mut said = Vec::new();
         if let Some(path) = &self.html {
-            write(path, |out| html::write(page, out))?;
+            write_whole(path, |out| html::write(page, out))?;
             said.push(format!("Saved page to: {}", path.display()));
         }
         if let Some(folder) = &self.plots {
@@ -58,9 +59,10 @@ impl Pictures {
         }
         if let Some(path) = &self.timeseries {
             make_folder(path).map_err(|error| cannot_write(path, &error))?;
-            let mut out = Output::create(path)?;
+            let (mut out, draft) = Output::draft(path)?;
             let written = points_csv::write(page, &mut out).and_then(|()| out.finish());
             written.map_err(|error| cannot_write(path, &error))?;
+            draft.keep()?;
             said.push(format!("Saved points to: {}", path.display()));
         }
         Ok(said)
@@ -74,12 +76,12 @@ impl Pictures {
         let png = matches!(self.plot_format, PlotFormat::Png | PlotFormat::Both);
         for plot in plots::all(page) {
             if svg {
-                write(&folder.join(format!("{}.svg", plot.name)), |out| {
+                write_whole(&folder.join(format!("{}.svg", plot.name)), |out| {
                     out.write_all(plot.svg().as_bytes())
                 })?;
             }
             if png {
-                write(&folder.join(format!("{}.png", plot.name)), |out| out.write_all(&plot.png()))?;
+                write_whole(&folder.join(format!("{}.png", plot.name)), |out| out.write_all(&plot.png()))?;
             }
             count += usize::from(svg) + usize::from(png);
         }
@@ -176,25 +178,6 @@ fn read(path: &Path) -> Result<Value> {
             .hint("a report is what --report-json or --output wrote")
             .source(error)
     })
-}
-
-fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let written = make_folder(path).and_then(|()| File::create(path)).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        content(&mut out).and_then(|()| out.flush())
-    });
-    written.map_err(|error| cannot_write(path, &error))
-}
-
-fn make_folder(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
-        _ => Ok(()),
-    }
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot write: {error}")).at(path.display().to_string())
 }
 
 #[cfg(test)]

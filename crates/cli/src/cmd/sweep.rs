@@ -1,7 +1,6 @@
 //! `wavetank sweep`: many replays in one process, and shards of them made one.
 
-use std::fs::{self, File};
-use std::io::BufWriter;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -153,11 +152,7 @@ fn check_files(outputs: &[PathBuf], others: &[(&str, &Path)]) -> Result<()> {
 
 /// Writes rows to files, each in the format that its name says.
 pub fn write_outputs(swept: &Swept, outputs: &[PathBuf]) -> Result<()> {
-    for path in outputs {
-        let file = File::create(path).map_err(|error| Error::io(path, error))?;
-        write_output(swept, path, &mut BufWriter::new(file))?;
-    }
-    Ok(())
+    outputs.iter().try_for_each(|path| output::write(path, |out| write_output(swept, path, out)))
 }
 
 /// Warnings, files, the table, pictures under a name.

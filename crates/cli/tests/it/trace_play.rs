@@ -110,7 +110,8 @@ fn it_can_be_ended_early() {
     let ended = running.finish(Duration::from_secs(20));
     assert_eq!(ended.code, Some(130), "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("It was ended before the recording was.\n"), "{}", ended.stdout);
-    assert_eq!(json(&sandbox, "p.json")["measured"]["interrupted"], true);
+    let report = json(&sandbox, "p.json");
+    assert_eq!((&report["measured"]["interrupted"], &report["partial"]), (&true.into(), &true.into()));
     assert_eq!(sandbox.names_in("d"), [""; 0]);
     run(&sandbox, "p.lct --strict", 0);
 }

@@ -36,9 +36,10 @@ pub(super) fn keep<N>(queue: &Queue<N>, recording: Recording, mut scribe: impl S
     loop {
         let batch = queue.take(&mut notes);
         let count = notes.len() as u64;
+        let before = keeper.recording.so_far().calls;
         if let Err(error) = keeper.write_batch(&mut notes, batch.lost, &mut scribe) {
             queue.give_up();
-            let mut kept = keeper.broken(&error, count + batch.lost);
+            let mut kept = keeper.broken(&error, before + count + batch.lost);
             queue.tell(kept.clone());
             kept.overrun += if batch.is_last { 0 } else { queue.wait_for_end() };
             return Ok(kept);
@@ -96,10 +97,12 @@ impl Keeper {
         Ok(Kept { written: recording.finish()?, overrun, failure: None })
     }
 
-    /// The file could not be written any more: what is in it stands.
-    fn broken(self, error: &Error, unwritten: u64) -> Kept {
+    /// The file could not be written any more: what is in it stands, also of the batch that failed, and the
+    /// rest of what `should` be in it by now is lost.
+    fn broken(self, error: &Error, should: u64) -> Kept {
         let Self { recording, overrun, .. } = self;
         let (written, failure) = (recording.abandon(), Some(error.to_string()));
+        let unwritten = should.saturating_sub(written.calls);
         Kept { written, overrun: overrun + unwritten, failure }
     }
 }

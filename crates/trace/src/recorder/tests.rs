@@ -176,6 +176,28 @@ fn a_file_that_cannot_be_written_ends_the_recording_alone() {
     assert_eq!((kept.written.calls, kept.overrun), (0, 100));
 }
 
+/// Broken by: a batch that is counted as lost though the beginning of it is in the file.
+#[test]
+fn what_is_in_the_file_of_a_batch_that_failed_is_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("broken.lct");
+    let (go_on, held) = channel();
+    let options = LctOptions { rotate_bytes: Some(3 << 20), ..LctOptions::default() };
+    let recordist = start(&path, Some(held), ROOM, options);
+    let recorder = recordist.recorder();
+    (0..40_000).for_each(|n| recorder.note(|| n));
+    // Somebody else has the name under which it would go on.
+    std::fs::write(folder.path().join("broken.2.lct"), "mine").unwrap();
+    go_on.send(()).unwrap();
+    while recorder.so_far().end().is_none() {
+        thread::yield_now();
+    }
+    let kept = recordist.finish().unwrap();
+    assert!(kept.written.calls > 1000 && kept.failure.is_some(), "{kept:?}");
+    assert_eq!(kept.written.calls + kept.lost(), 40_000);
+    assert!(read(&path).len() as u64 >= kept.written.calls);
+}
+
 /// Broken by: a call above the largest size that is not among those lost.
 #[test]
 fn what_is_above_the_largest_size_is_lost() {

@@ -51,12 +51,9 @@ pub fn check(path: &Path) -> Result<()> {
 }
 
 /// Writes `swept` in the format that `path` says.
-pub fn write(swept: &Swept, path: &Path, out: &mut (dyn Write + Send)) -> Result<()> {
-    let entry = find(path)?;
-    (entry.write)(swept, out).and_then(|()| out.flush()).map_err(|error| {
-        Error::new(wavetank_model::ErrorKind::Io, format!("cannot write: {error}"))
-            .at(path.display().to_string())
-    })
+pub fn write(swept: &Swept, path: &Path, out: &mut (dyn Write + Send)) -> io::Result<()> {
+    let entry = find(path).map_err(io::Error::other)?;
+    (entry.write)(swept, out)
 }
 
 /// A value of an axis as one cell: texts as they are, nothing for the base's.

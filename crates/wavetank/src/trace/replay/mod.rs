@@ -116,9 +116,11 @@ impl CallReplay {
         self.measured.iter().chain(self.against.iter().filter_map(|against| against.measured.as_ref()))
     }
 
-    /// The report.
+    /// The report, which says like every other whether it is partial.
     pub fn json(&self) -> Value {
-        serde_json::to_value(self).expect("plain data")
+        let mut report = serde_json::to_value(self).expect("plain data");
+        report["partial"] = json!(self.is_interrupted());
+        report
     }
 
     /// Whether every outcome that is known was met.

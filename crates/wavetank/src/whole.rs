@@ -1,0 +1,59 @@
+//! Files that are there as a whole or not at all, whatever ends the writing of them: a full drive, a signal.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use wavetank_model::{Error, ErrorKind, Result};
+use wavetank_trace::Draft;
+
+/// Creates `path` and the folders above it, filled by `content`. Where that fails, what was there stays.
+pub fn write_whole(
+    path: &Path,
+    content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> Result<()> {
+    make_folder(path).map_err(|error| cannot_write(path, &error))?;
+    let draft = Draft::of(path);
+    let written = File::create(draft.place()).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        content(&mut out).and_then(|()| out.flush())
+    });
+    written.map_err(|error| cannot_write(path, &error))?;
+    draft.keep()
+}
+
+/// Makes the folders above `path`.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
+        _ => Ok(()),
+    }
+}
+
+/// The error of a file that cannot be written.
+pub fn cannot_write(path: &Path, error: &io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write: {error}")).at(path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: a file that is emptied before it is written, a part that stays, or bytes that are held back
+    /// and lost without a word.
+    #[test]
+    fn what_cannot_be_written_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/r.json");
+        write_whole(&path, |out| out.write_all(b"before")).unwrap();
+        let failed = write_whole(&path, |out| {
+            out.write_all(&[b'x'; 100_000])?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert!(failed.unwrap_err().to_string().contains("r.json: cannot write: "));
+        assert_eq!(fs::read(&path).unwrap(), b"before");
+        assert_eq!(fs::read_dir(folder.path().join("a")).unwrap().count(), 1);
+        let full = write_whole(Path::new("/dev/full"), |out| out.write_all(b"a few bytes"));
+        assert!(full.unwrap_err().to_string().starts_with("/dev/full: cannot write: "));
+    }
+}
