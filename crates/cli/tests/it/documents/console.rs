@@ -28,8 +28,7 @@ fn the_output_shown_is_real() {
     let wrong = thread::scope(|scope| {
         let checks: Vec<_> = pages.iter().map(|page| scope.spawn(|| page.with_real_output())).collect();
         let real = checks.into_iter().map(|check| check.join().expect("commands of a page run"));
-        let changed = pages.iter().zip(real).filter(|(page, real)| page.text != *real);
-        changed.map(|(page, real)| (page, real)).collect::<Vec<_>>()
+        pages.iter().zip(real).filter(|(page, real)| page.text != *real).collect::<Vec<_>>()
     });
     if is_blessing {
         wrong.iter().for_each(|(page, real)| fs::write(path(&page.name), real).expect("a page is writable"));
