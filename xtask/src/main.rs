@@ -4,10 +4,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
 mod bench;
+mod book;
 mod ci;
+mod fences;
 mod fuzz;
 mod interop;
 mod kernel_profiles;
+mod links;
 mod parity;
 mod peers;
 mod process;
@@ -16,6 +19,7 @@ mod python;
 mod tally;
 mod tidy;
 mod torture;
+mod walk;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -48,7 +52,11 @@ impl From<String> for Failure {
 const COMMANDS: &[Chore] = &[
     Chore { name: "ci", about: "every check of a change, in order, up to the first failure", run: ci::run },
     Chore { name: "tidy", about: "the layout and style rules that no other tool checks", run: tidy::run },
-    Chore { name: "bless", about: "rewrite snapshots and README output from this tree", run: bless },
+    Chore {
+        name: "bless",
+        about: "rewrite snapshots and the output that pages show, from this tree",
+        run: bless,
+    },
     Chore { name: "bench", about: "bench NAME [--reps N] [--peer] [--record]: measure", run: bench::run },
     Chore {
         name: "fuzz",
@@ -69,6 +77,16 @@ const COMMANDS: &[Chore] = &[
     Chore { name: "python", about: "the wheel, and the tests of the Python package", run: python::run },
     Chore { name: "examples", about: "write examples/ again", run: examples },
     Chore { name: "profiles", about: "write the built-in timing profiles again", run: profiles::run },
+    Chore {
+        name: "book",
+        about: "book [--install]: the pages of docs/ as a book, by mdBook",
+        run: book::run,
+    },
+    Chore {
+        name: "walk",
+        about: "walk [--binary FILE] [--folder DIR] [--page FILE] [--seconds N]: run what pages show",
+        run: walk::run,
+    },
     Chore {
         name: "measure",
         about: "measure -- CMD...: cost of one command, as JSON",
@@ -139,13 +157,8 @@ mod tests {
     #[test]
     fn a_wrong_command_line_is_a_usage_failure() {
         let lines = ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"];
-        for line in lines.into_iter().chain([
-            "fuzz now",
-            "fuzz --minutes",
-            "interop a",
-            "interop aiperf b",
-            "torture now",
-        ]) {
+        let more = ["fuzz now", "fuzz --minutes", "interop a", "interop aiperf b", "walk now", "book now"];
+        for line in lines.into_iter().chain(more).chain(["torture now"]) {
             assert!(matches!(dispatch(&words(line)), Err(Failure::Usage(_))), "{line}");
         }
     }

@@ -3,6 +3,7 @@
 
 mod arrows;
 mod name;
+mod pages;
 mod plugin;
 mod size;
 mod source;
@@ -31,6 +32,8 @@ const RULES: &[Rule] = &[
     Rule { promise: "unsafe code is forbidden", check: text::forbids_unsafe },
     Rule { promise: "every plug-in file is a row of its table", check: plugin::rows },
     Rule { promise: "crates depend as ARCHITECTURE.md says", check: arrows::dependencies },
+    Rule { promise: "every page of docs/ is a chapter", check: pages::chapters },
+    Rule { promise: "every link of a page leads somewhere", check: pages::dead_links },
 ];
 
 /// A broken promise, at a line counted from one.
@@ -83,7 +86,7 @@ pub(crate) fn check_repository() -> Result<(), String> {
 #[cfg(test)]
 fn findings(check: fn(&Tree) -> Vec<Violation>, files: &[(&str, &str)]) -> Vec<String> {
     let files = files.iter().map(|(path, text)| File::of(path, (*text).to_owned())).collect();
-    check(&Tree { files }).iter().map(Violation::to_string).collect()
+    check(&Tree { files, others: Vec::new() }).iter().map(Violation::to_string).collect()
 }
 
 #[cfg(test)]
@@ -113,6 +116,7 @@ mod tests {
             ("crates/sim/src/lib.rs", path.as_str()),
             ("crates/sim/src/links/mod.rs", text.as_str()),
             ("crates/sim/src/links/wire.rs", ""),
+            ("docs/lost.md", "[nowhere](gone.md)"),
         ];
         for rule in RULES {
             assert_ne!(findings(rule.check, &files), [""; 0], "{}", rule.promise);

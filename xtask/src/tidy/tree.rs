@@ -6,9 +6,10 @@ use std::path::Path;
 use super::source::{self, Masks};
 use crate::process;
 
-/// Every text file of the repository.
+/// Every text file of the repository, and the names of those that are not text.
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
+    pub(super) others: Vec<String>,
 }
 
 /// One text file; `masks` is empty unless it is Rust.
@@ -26,14 +27,17 @@ impl Tree {
         Self::read(Path::new("."), names.split_terminator('\0'))
     }
 
-    /// Reads the named files that exist and are text.
+    /// Reads the named files that exist.
     fn read<'a>(root: &Path, names: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut files = Vec::new();
+        let (mut files, mut others) = (Vec::new(), Vec::new());
         for name in names.filter(|name| root.join(name).is_file()) {
             let bytes = fs::read(root.join(name)).map_err(|e| format!("{name}: {e}"))?;
-            files.extend(String::from_utf8(bytes).ok().map(|text| File::of(name, text)));
+            match String::from_utf8(bytes) {
+                Ok(text) => files.push(File::of(name, text)),
+                Err(_) => others.push(name.to_owned()),
+            }
         }
-        Ok(Self { files })
+        Ok(Self { files, others })
     }
 
     pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
@@ -72,12 +76,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deleted_and_binary_files_are_left_out() {
+    fn deleted_files_are_left_out_and_binary_ones_are_names() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.md"), "text").unwrap();
         fs::write(folder.path().join("b.gz"), [0x1f, 0x8b, 0xff]).unwrap();
         let tree = Tree::read(folder.path(), ["a.md", "b.gz", "gone.rs"].into_iter()).unwrap();
         assert_eq!(tree.files.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(), ["a.md"]);
+        assert_eq!(tree.others, ["b.gz"]);
     }
 
     #[test]

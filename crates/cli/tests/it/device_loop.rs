@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::documents;
 use crate::sandbox::{Run, Sandbox};
 
 /// A profile in a second, of a few points.
@@ -46,6 +47,7 @@ fn what_is_simulated_is_played() {
     assert_eq!(rows, number("/operations/played") + 1);
     assert_eq!(sandbox.names_in("drive"), Vec::<String>::new(), "nothing stays on the device");
     assert!(sandbox.read("page.html").contains("Simulated and measured I/O"));
+    documents::explain_loop(&report, &run.stdout);
     let strict = looped(&sandbox, "--profile drive.toml --tolerance 0");
     assert_eq!(strict.code, Some(1), "{}", strict.stderr);
     assert!(strict.stderr.contains("failed: mean of reads is "), "{}", strict.stderr);

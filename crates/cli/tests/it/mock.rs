@@ -61,14 +61,14 @@ fn a_check_prints_the_plan_without_its_key() {
 }
 
 /// A mock, and where it is.
-struct Mock {
+pub(crate) struct Mock {
     child: Child,
     stdout: BufReader<std::process::ChildStdout>,
     at: String,
 }
 
 impl Mock {
-    fn start(flags: &str) -> Self {
+    pub(crate) fn start(flags: &str) -> Self {
         let mut command = Command::new(WAVETANK);
         command.args("mock --port 0".split(' ')).args(flags.split_whitespace());
         command.env("WAVETANK_API_KEY", "sesame").stdin(Stdio::null());
@@ -79,6 +79,15 @@ impl Mock {
         stdout.read_line(&mut first).expect("a line");
         let at = first.trim().strip_prefix("listening on http://").expect("an address").to_owned();
         Self { child, stdout, at }
+    }
+
+    /// What it answers at an address that needs no key.
+    pub(crate) fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.at).expect("it listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("a socket");
+        let head = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.at);
+        stream.write_all(head.as_bytes()).expect("it reads");
+        all(stream)
     }
 
     fn send(&self, body: &str) -> TcpStream {

@@ -100,6 +100,9 @@ fn side_by_side(
     })
 }
 
+/// Columns of a table are as wide as this, and wider where numbers are.
+const LEAST_WIDTH: usize = 24;
+
 /// One number of a replay; absent where it has none.
 struct Row {
     name: String,
@@ -199,19 +202,20 @@ impl fmt::Display for Table<'_> {
         }
         let rows = self.rows();
         let names = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
-        let numbers = (0..=self.others.len()).map(|number| format!("{number:>24}"));
-        writeln!(f, "{:names$}{}", "", numbers.collect::<String>())?;
-        for row in rows {
-            let cells = row.values.iter().map(|value| row.cell(*value)).collect::<String>();
-            writeln!(f, "{:names$}{cells}", row.name)?;
-        }
-        Ok(())
+        let cells = |row: &Row| row.values.iter().map(|value| row.cell(*value)).collect::<Vec<_>>();
+        let longest = rows.iter().flat_map(cells).map(|cell| cell.len()).max().unwrap_or(0);
+        let width = LEAST_WIDTH.max(longest + 2);
+        let line =
+            |cells: Vec<String>| cells.iter().map(|cell| format!("{cell:>width$}")).collect::<String>();
+        let numbers = (0..=self.others.len()).map(|number| number.to_string());
+        writeln!(f, "{:names$}{}", "", line(numbers.collect()))?;
+        rows.iter().try_for_each(|row| writeln!(f, "{:names$}{}", row.name, line(cells(row))))
     }
 }
 
 impl Row {
     fn cell(&self, value: Option<f64>) -> String {
-        let Some(value) = value else { return format!("{:>24}", "-") };
+        let Some(value) = value else { return "-".to_owned() };
         let plain = if self.is_rate { format!("{value:.4}") } else { format!("{value}") };
         let first = self.values[0].filter(|first| *first != value);
         let difference = first.map(|first| value - first);
@@ -225,7 +229,7 @@ impl Row {
                 format!(" ({by:+.3})")
             }
         });
-        format!("{:>24}", plain + &beside.unwrap_or_default())
+        plain + &beside.unwrap_or_default()
     }
 }
 
