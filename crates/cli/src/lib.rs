@@ -1,7 +1,7 @@
 //! The `wavetank` command as a library: flags in, one verb, an exit code out. The binary runs it, and the
 //! Python package.
 //!
-//! Exit codes: 0 done, 1 a check failed, 2 could not run, 130 interrupted with a partial result written.
+//! Exit codes are the table in `exit`.
 #![forbid(unsafe_code)]
 
 mod cmd;
@@ -12,11 +12,12 @@ mod live;
 mod output;
 mod progress;
 mod suite_live;
+mod topics;
 mod watch;
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::Exit;
 
@@ -24,10 +25,13 @@ pub use cmd::bench::{bench_args, bench_inputs};
 pub use cmd::sweep::{check_outputs as check_sweep_outputs, write_outputs as write_sweep_outputs};
 pub use output::{spare, try_out};
 
+/// The version, and the commit it was built from where that is known.
+const VERSION: &str = env!("WAVETANK_VERSION");
+
 /// A wave tank for LLM serving: recorded or synthetic traffic in, latency, throughput, cache reuse and the
 /// bottleneck out.
 #[derive(Parser)]
-#[command(name = "wavetank", version, propagate_version = true)]
+#[command(name = "wavetank", version = VERSION, propagate_version = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -49,7 +53,7 @@ enum Verb {
     Serve(Box<cmd::serve::Flags>),
     /// Replay many plans at once: a grid, a list or a search, with the best of them shown.
     Sweep(cmd::sweep::Flags),
-    /// Play recorded storage calls.
+    /// Look into traces, check, convert and reshape them, and play recorded storage calls again.
     Trace(cmd::trace::Flags),
     /// Replay a measured run and say how far the simulation is from it.
     Validate(cmd::validate::Flags),
@@ -60,11 +64,28 @@ enum Verb {
     Profile(cmd::profile::Flags),
     /// List formats, engines, routers, queue policies, timing models and their arguments.
     List(cmd::list::Flags),
+    /// Look at this machine and a directory: what would be slow, wrong or impossible here, and what to do.
+    Doctor(cmd::doctor::Flags),
+    /// Write man pages.
+    Man(cmd::man::Flags),
+    /// Print a script that completes commands and flags in a shell.
+    Completions(cmd::completions::Flags),
+    /// Explain a topic, or show the help of a command.
+    Help(cmd::help::Flags),
+}
+
+/// Every verb and flag, with the topics of its help.
+fn command() -> clap::Command {
+    cmd::help::with_topics(Cli::command())
 }
 
 /// Runs the command with these words, the first of which is its own name, and gives its exit code.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
-    let exit = match Cli::try_parse_from(words) {
+    let words = cmd::help::in_order(words.into_iter().collect());
+    let matches = command().try_get_matches_from(words);
+    let parsed = matches
+        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command())));
+    let exit = match parsed {
         Ok(cli) => obey(cli.verb),
         Err(usage) => {
             // Whoever does not want to hear it closed the stream.
@@ -89,6 +110,10 @@ fn obey(verb: Verb) -> Exit {
         Verb::Loop(flags) => cmd::device_loop::run(*flags),
         Verb::Profile(flags) => cmd::profile::run(&flags),
         Verb::List(flags) => cmd::list::run(&flags),
+        Verb::Doctor(flags) => cmd::doctor::run(&flags),
+        Verb::Man(flags) => cmd::man::run(&flags),
+        Verb::Completions(flags) => cmd::completions::run(&flags),
+        Verb::Help(flags) => cmd::help::run(&flags),
     };
     result.unwrap_or_else(|error| {
         output::complain(&format!("error: {error}"));

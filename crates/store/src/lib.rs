@@ -53,5 +53,6 @@ pub use key::{KEY_BYTES_MAX, Key};
 pub use lane::Lane;
 pub use options::Options;
 pub use payload::{Payload, Shared};
+pub use ring::{Buffers, TriedRing, try_ring};
 pub use store::{Store, Tier, Usage};
 pub use transfer::Want;

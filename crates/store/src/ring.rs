@@ -15,6 +15,7 @@ use crate::backend::{Completion, Held, NewEntry, Piece, Port, Seal};
 use crate::buffer::{Buffer, Region};
 use crate::folder::{Folder, opened};
 use crate::frame::{self, Span};
+use crate::pipes::Pipes;
 
 /// What the kernel is asked: at most two requests per piece, its payload and the entry's header.
 struct Pending {
@@ -50,7 +51,7 @@ pub(crate) struct RingPort {
 
 /// Whether requests name registered buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Buffers {
+pub enum Buffers {
     /// Yes.
     Registered,
     /// The memory-lock limit forbids it, or the plan.
@@ -67,16 +68,11 @@ impl RingPort {
     ) -> io::Result<(Self, Buffers)> {
         let depth = depth.max(1);
         let ring = build_ring((2 * depth).next_power_of_two() as u32)?;
-        let (start, len) = region.span();
-        let memory = [libc::iovec { iov_base: start.cast(), iov_len: len }];
-        // SAFETY: the region is kept alive by this port, which drains the ring before it goes.
-        let register = || unsafe { ring.submitter().register_buffers(&memory) }.is_ok();
-        let fixed = wanted == Buffers::Registered && register();
-        let buffers = if fixed { Buffers::Registered } else { Buffers::Plain };
+        let buffers = if wanted == Buffers::Registered { register(&ring, region) } else { Buffers::Plain };
         let port = Self {
             ring,
             folder,
-            fixed,
+            fixed: buffers == Buffers::Registered,
             depth,
             waiting: VecDeque::new(),
             pending: Vec::new(),
@@ -163,6 +159,41 @@ fn build_ring(entries: u32) -> io::Result<IoUring> {
     best.setup_single_issuer().setup_defer_taskrun();
     // Kernels before 6.1 do not know these two.
     best.build(entries).or_else(|_| IoUring::new(entries))
+}
+
+/// Registers the memory of a region with a ring whose user keeps it until the ring is drained.
+fn register(ring: &IoUring, region: &Region) -> Buffers {
+    let (start, len) = region.span();
+    let memory = [libc::iovec { iov_base: start.cast(), iov_len: len }];
+    // SAFETY: the caller keeps the region as long as the kernel may use it.
+    match unsafe { ring.submitter().register_buffers(&memory) } {
+        Ok(()) => Buffers::Registered,
+        Err(_) => Buffers::Plain,
+    }
+}
+
+/// A ring that was made and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriedRing {
+    /// How long the buffers of a lane are, all together.
+    pub buffer_bytes: u64,
+    /// Whether the kernel took them.
+    pub buffers: Buffers,
+}
+
+/// Makes a ring and buffers as a lane of `depth` pieces has them, and has the kernel answer a request for
+/// nothing; an error is why it does not.
+pub fn try_ring(depth: usize) -> io::Result<TriedRing> {
+    let region = Region::new(Pipes::buffers(depth))?;
+    let mut ring = build_ring((2 * depth).next_power_of_two() as u32)?;
+    let buffers = register(&ring, &region);
+    // SAFETY: the request names no memory.
+    unsafe { ring.submission().push(&opcode::Nop::new().build()) }.expect("an empty ring has room");
+    let patience = Timespec::new().sec(1);
+    ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&patience))?;
+    let answer = ring.completion().next().ok_or(io::ErrorKind::TimedOut)?;
+    outcome(answer.result(), 0)?;
+    Ok(TriedRing { buffer_bytes: region.span().1 as u64, buffers })
 }
 
 /// One read or write of the kernel.
@@ -279,5 +310,18 @@ impl Drop for RingPort {
             let _ = self.ring.submit_and_wait(1);
             self.drain(&mut done);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: an answer that is not waited for, or more answers than requests.
+    #[test]
+    fn a_ring_that_can_be_made_answers() {
+        let tried = try_ring(4);
+        assert_eq!(tried.is_ok(), build_ring(8).is_ok(), "{tried:?}");
+        assert!(tried.is_ok_and(|tried| tried.buffer_bytes >= 6 << 20) || build_ring(8).is_err());
     }
 }

@@ -9,7 +9,7 @@ use wavetank_telemetry::exporters;
 use wavetank_trace::{calls, requests};
 
 use crate::bench::{bench_abouts, bench_models, suite};
-use crate::{engine_args, router_args, scaling_args, sglang_args};
+use crate::{doctor, engine_args, router_args, scaling_args, sglang_args};
 
 /// A table of choices by its name.
 pub struct Kind {
@@ -76,6 +76,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "autoscale-args", about: "keys of --autoscale-config", rows: autoscale_rows },
     Kind { name: "backends", about: "what holds a tier's bytes", rows: || rows(backends::ALL) },
     Kind { name: "calls", about: "storage-call trace formats", rows: || rows(calls::ALL) },
+    Kind { name: "checks", about: "what doctor looks at", rows: || rows(doctor::ALL) },
     Kind { name: "engine-args", about: "keys of --extra-engine-args", rows: || rows(engine_args::KEYS) },
     Kind { name: "engines", about: "engine_type in the engine arguments", rows: || rows(engines::ALL) },
     Kind { name: "eviction", about: "who leaves a full tier first", rows: || rows(eviction::ALL) },

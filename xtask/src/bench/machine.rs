@@ -1,6 +1,10 @@
 //! What a record says about where its numbers come from: machine, revision, compiler, date. Linux only.
 
+#[path = "../../../crates/cli/revision.rs"]
+mod commit;
+
 use std::fs;
+use std::path::Path;
 
 use crate::process::text_of;
 
@@ -19,11 +23,9 @@ pub(super) fn describe() -> Result<String, String> {
     ))
 }
 
-/// The commit, with `-dirty` when the tree differs from it.
-pub(super) fn revision() -> Result<String, String> {
-    let commit = text_of("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_else(|_| "no-commit".to_owned());
-    let changed = !text_of("git", &["status", "--porcelain"])?.is_empty();
-    Ok(if changed { commit + "-dirty" } else { commit })
+/// The commit, with `-dirty` when tracked files differ from it.
+pub(super) fn revision() -> String {
+    commit::revision(Path::new("."), &["."]).unwrap_or_else(|| "no-commit".to_owned())
 }
 
 /// Today, as `YYYY-MM-DD`.

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let bench = BENCHES.iter().find(|bench| bench.name == name);
     let bench = bench.ok_or_else(|| Failure::Usage(format!("unknown bench `{name}`")))?;
     let options = Options::parse(flags).map_err(Failure::Usage)?;
-    let revision = machine::revision()?;
+    let revision = machine::revision();
     let page = (bench.measure)(&options)?;
     print!("{}", page.table);
     if options.record {

@@ -9,8 +9,9 @@ use crate::output;
 
 #[derive(Args)]
 pub(crate) struct Flags {
-    /// One kind only: backends, engine-args, engines, eviction, formats, gpus, media, models,
-    /// profiles, queues, results, router-args, routers, scenarios, sglang-args, timing or wrappers.
+    /// One kind only: autoscale, autoscale-args, backends, calls, checks, engine-args, engines, eviction,
+    /// exporters, formats, gpus, media, models, profiles, queues, results, router-args, routers, scenarios,
+    /// sglang-args, timing or wrappers.
     kind: Option<String>,
     /// Say what each choice does.
     #[arg(short, long)]

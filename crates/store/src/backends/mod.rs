@@ -15,7 +15,7 @@ use wavetank_model::{Described, Error, Result, find};
 
 use crate::backend::{Backend, Caps, Location};
 use crate::options::Options;
-pub use cuda::{DeviceMemory, device_memory};
+pub use cuda::{DeviceMemory, device_memory, devices as gpu_devices};
 
 /// A row of the table.
 #[derive(Clone, Copy)]

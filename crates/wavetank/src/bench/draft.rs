@@ -31,7 +31,8 @@ const WORKERS_MAX: u32 = 500;
 const SEED: u64 = 42;
 const MODEL: &str = "llama3.1-8b";
 const QUEUE_LIMIT: u64 = 100_000;
-const IO_DEPTH: u32 = 32;
+/// Pieces at the device at a time, of each thread.
+pub(crate) const IO_DEPTH: u32 = 32;
 /// Warm-up is this share of the duration …
 const WARMUP_SHARE: f64 = 0.1;
 /// … and at most this long.

@@ -15,6 +15,7 @@ use wavetank_store::backend::Location;
 use wavetank_store::backends;
 
 use super::plan::BenchPlan;
+use crate::host::{Host, HugePages};
 use split::Split;
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -131,6 +132,7 @@ impl Distilled {
         let is_noted = |what: &str| outcome.notes.iter().any(|note| note.contains(what));
         let is_threads = !is_direct || option("engine") == Some("threads") || is_noted("io_uring is refused");
         let is_plain = is_threads || option("buffers") == Some("plain") || is_noted("are not registered");
+        let host = Host::here();
         let is_synced = option("durable").map_or(!is_direct, |durable| durable == "true");
         (flow.pieces > 0).then(|| Self {
             version: plan.wavetank_version.clone(),
@@ -140,8 +142,8 @@ impl Distilled {
             held_bytes: outcome.usage[at].bytes,
             section: plan.rank.map_or_else(|| "kv".to_owned(), |rank| format!("kv_rank{}", rank.number)),
             flow,
-            pages: pages(),
-            free_huge_pages: free_huge_pages(),
+            pages: pages(&host),
+            free_huge_pages: host.free_huge_pages(),
             engine: if is_threads { Engine::Threads } else { Engine::Ring },
             buffers: if is_plain { Buffers::Plain } else { Buffers::Registered },
             cached: if is_direct { Cached::No } else { Cached::Yes },
@@ -376,17 +378,12 @@ impl Engine {
     }
 }
 
-/// Huge pages that nobody uses: a line `HugePages_Free: 16`.
-fn free_huge_pages() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
-    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
-}
-
 /// Whether madvise gets huge pages here.
-fn pages() -> Pages {
-    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-    if setting.is_ok_and(|setting| !setting.contains("[never]")) { Pages::Huge } else { Pages::Small }
+fn pages(host: &Host) -> Pages {
+    match host.huge_pages() {
+        HugePages::Always | HugePages::Asked => Pages::Huge,
+        HugePages::Never | HugePages::Unknown => Pages::Small,
+    }
 }
 
 /// A directory as fio reads it: a colon separates several.

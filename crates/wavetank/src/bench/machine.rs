@@ -6,6 +6,7 @@ use wavetank_model::{Error, Result};
 use wavetank_store::backends::{DeviceMemory, device_memory};
 
 use super::rank::{self, Variable};
+use crate::host::Host;
 
 /// A machine.
 pub(super) struct Machine {
@@ -23,7 +24,12 @@ impl Machine {
     /// This one.
     pub(super) fn here() -> Self {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        Self { cores, memory_bytes: memory_bytes(), gpu: device_memory, variable: rank::variable }
+        Self {
+            cores,
+            memory_bytes: Host::here().memory_bytes("MemTotal"),
+            gpu: device_memory,
+            variable: rank::variable,
+        }
     }
 
     /// One that nothing is known of, for what of a plan does not follow from a machine.
@@ -31,12 +37,4 @@ impl Machine {
         let gpu = |_| Err(Error::unsupported("no GPU is looked for"));
         Self { cores: 1, memory_bytes: None, gpu, variable: |_| None }
     }
-}
-
-/// As the kernel says: a line `MemTotal: 16384 kB`.
-fn memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    kilobytes.checked_mul(1024)
 }

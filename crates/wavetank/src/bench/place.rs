@@ -32,12 +32,30 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Bytes that are free for us where `path` is or will be.
-pub(crate) fn free_bytes(path: &Path) -> Result<u64> {
+/// The room of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Bytes that are free for us.
+    pub(crate) free_bytes: u64,
+    /// All of its bytes.
+    pub(crate) bytes: u64,
+    /// How many files may still be made, where it has a limit of them.
+    pub(crate) free_files: Option<u64>,
+}
+
+/// What there is where `path` is or will be.
+pub(crate) fn room(path: &Path) -> Result<Room> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let (existing, _) = resolve(path).map_err(failed)?;
     let system = statvfs(&existing).map_err(|error| failed(error.into()))?;
-    Ok(system.f_bavail.saturating_mul(system.f_frsize))
+    let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize);
+    let free_files = (system.f_files > 0).then_some(system.f_favail);
+    Ok(Room { free_bytes: bytes(system.f_bavail), bytes: bytes(system.f_blocks), free_files })
+}
+
+/// Bytes that are free for us where `path` is or will be.
+pub(crate) fn free_bytes(path: &Path) -> Result<u64> {
+    Ok(room(path)?.free_bytes)
 }
 
 /// The nearest parent that exists, or the path itself, and the whole path, both without links.

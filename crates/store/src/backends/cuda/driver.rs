@@ -1,7 +1,8 @@
 //! What the backend needs of the CUDA driver, each thing with an owner that gives it back.
 //!
-//! `cudarc` looks libcuda up at run time and panics where it is absent, so [`Context::open`] asks first and
-//! everything else hangs on a context. Every function used here exists since CUDA 11.0.
+//! `cudarc` looks libcuda up at run time and panics where it is absent, so [`device_count`] asks first,
+//! [`Context::open`] asks that, and everything else hangs on a context. Every function used here exists since
+//! CUDA 11.0.
 //! Reference: the CUDA driver API, <https://docs.nvidia.com/cuda/cuda-driver-api/>.
 
 use std::io;
@@ -31,19 +32,7 @@ unsafe impl Sync for Context {}
 impl Context {
     /// The context of device `number`, or what is missing.
     pub(super) fn open(number: i32) -> Result<Arc<Self>> {
-        // SAFETY: loads and unloads a library whose initialisers do not depend on ours.
-        if !unsafe { sys::is_culib_present() } {
-            return Err(Error::unsupported("cuda: no NVIDIA driver: libcuda.so.1 is not found").hint(WITHOUT));
-        }
-        let refused = |e| Error::unsupported(format!("cuda: no NVIDIA device can be used: {}", text(e)));
-        let version = driver_version().map_err(|e| refused(e).hint(WITHOUT))?;
-        if version < CUDA_NEEDED {
-            let has = format!("{}.{}", version / 1000, version % 1000 / 10);
-            return Err(Error::unsupported(format!("cuda: the NVIDIA driver only knows CUDA {has}"))
-                .hint(format!("a driver for CUDA 11.0 or later is needed; {WITHOUT}")));
-        }
-        result::init().map_err(|e| refused(e).hint(WITHOUT))?;
-        let count = result::device::get_count().map_err(|e| refused(e).hint(WITHOUT))?;
+        let count = device_count()?;
         if !(0..count).contains(&number) {
             return Err(Error::usage(format!("cuda: there is no device {number}"))
                 .hint(format!("devices here are numbered from 0, there are {count}")));
@@ -74,6 +63,26 @@ impl Drop for Context {
         // SAFETY: retained once in `open`; whatever lives in the context holds it.
         let _ = unsafe { result::primary_ctx::release(self.device) };
     }
+}
+
+/// How many devices the driver, which is started, has; an error says what is missing.
+pub(super) fn device_count() -> Result<i32> {
+    // SAFETY: loads and unloads a library whose initialisers do not depend on ours.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(Error::unsupported("cuda: no NVIDIA driver: libcuda.so.1 is not found").hint(WITHOUT));
+    }
+    let version = driver_version().map_err(|e| refused(e).hint(WITHOUT))?;
+    if version < CUDA_NEEDED {
+        let has = format!("{}.{}", version / 1000, version % 1000 / 10);
+        return Err(Error::unsupported(format!("cuda: the NVIDIA driver only knows CUDA {has}"))
+            .hint(format!("a driver for CUDA 11.0 or later is needed; {WITHOUT}")));
+    }
+    result::init().map_err(|e| refused(e).hint(WITHOUT))?;
+    result::device::get_count().map_err(|e| refused(e).hint(WITHOUT))
+}
+
+fn refused(error: DriverError) -> Error {
+    Error::unsupported(format!("cuda: no NVIDIA device can be used: {}", text(error)))
 }
 
 fn driver_version() -> std::result::Result<i32, DriverError> {

@@ -71,6 +71,12 @@ pub fn device_memory(number: u32) -> Result<DeviceMemory> {
     Ok(DeviceMemory { free_bytes, total_bytes })
 }
 
+/// The memory of every NVIDIA device that can be used; an error says what is missing.
+pub fn devices() -> Result<Vec<DeviceMemory>> {
+    let count = driver::device_count()?;
+    (0..count.unsigned_abs()).map(device_memory).collect()
+}
+
 struct Cuda {
     memory: Memory,
     context: Arc<Context>,
@@ -128,8 +134,14 @@ mod tests {
     #[test]
     fn a_device_says_how_much_it_has_or_what_is_missing() {
         match device_memory(0) {
-            Ok(memory) => assert!(memory.free_bytes <= memory.total_bytes && memory.total_bytes > 0),
-            Err(e) => assert_eq!(e.kind(), ErrorKind::Unsupported),
+            Ok(memory) => {
+                assert!(memory.free_bytes <= memory.total_bytes && memory.total_bytes > 0);
+                assert_eq!(devices().unwrap()[0].total_bytes, memory.total_bytes);
+            }
+            Err(e) => {
+                assert_eq!(e.kind(), ErrorKind::Unsupported);
+                assert_eq!(devices().unwrap_err().to_string(), e.to_string());
+            }
         }
     }
 

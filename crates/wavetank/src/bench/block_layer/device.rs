@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::bench::disk;
+use crate::host::disk;
 
 /// A device that requests are sent to, and the disk that works on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,6 +44,11 @@ pub(super) struct Traced {
     pub(super) warnings: Vec<String>,
 }
 
+/// What keeps runs here from being looked at, and what to do about it.
+pub(crate) fn missing() -> Option<(String, &'static str)> {
+    permit::here().err()
+}
+
 impl Tracing {
     /// What `plan` needs, if it asks for it; an error says what is missing.
     pub(super) fn of(plan: &BenchPlan) -> Result<Option<Self>> {

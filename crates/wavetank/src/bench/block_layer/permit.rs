@@ -1,9 +1,9 @@
 //! Whether bpftrace is there and may look into the kernel.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::script::NEEDED;
+use crate::host::Host;
 
 /// Where tracefs may be mounted.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -35,10 +35,9 @@ pub(super) fn here() -> Result<Permit, Missing> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let programs = std::env::split_paths(&paths).map(|folder| folder.join("bpftrace"));
     let events = TRACEFS.iter().map(|folder| Path::new(folder).join("events"));
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     permit(Facts {
         bpftrace: programs.into_iter().find(|program| program.is_file()),
-        capabilities: capabilities(&status),
+        capabilities: Host::here().capabilities(),
         events: events.into_iter().find(|folder| folder.join("block").is_dir()),
     })
 }
@@ -68,12 +67,6 @@ fn permit(facts: Facts) -> Result<Permit, Missing> {
     Ok(Permit { bpftrace, events })
 }
 
-/// The effective ones, as the kernel tells them: a line `CapEff: 000001ffffffffff`.
-fn capabilities(status: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,14 +92,8 @@ mod tests {
         is(said(true, (1 << CAP_BPF, "half"), true), "CAP_PERFMON are missing — run as root");
         is(said(true, root, false), "not mounted — mount -t tracefs");
         is(said(true, root, true), "no events block/block_bio_queue, block/block_rq_issue, ");
-        NEEDED.iter().for_each(|event| fs::create_dir_all(events.join(event)).unwrap());
+        NEEDED.iter().for_each(|event| std::fs::create_dir_all(events.join(event)).unwrap());
         assert!(said(true, root, true).is_ok());
         assert!(said(true, (1 << CAP_BPF | 1 << CAP_PERFMON, "both"), true).is_ok());
-    }
-
-    #[test]
-    fn capabilities_are_read() {
-        assert_eq!(capabilities("CapPrm:\t0\nCapEff:\t0000000000200001\n"), 0x20_0001);
-        assert_eq!(capabilities(""), 0);
     }
 }

@@ -8,9 +8,9 @@ use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 use wavetank_model::Result;
 
-use super::drive::{self, Drive};
 use crate::bench::machine::Machine;
 use crate::bench::place;
+use crate::host::{Drive, Host, is_in_memory, mount_of};
 
 /// A machine, as the table and the summary show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,10 +79,10 @@ pub struct PassedOver {
     pub why: String,
 }
 
-/// Where to look: the whole of a system below a folder, so that tests can make one.
+/// Where to look.
 pub(super) struct Surroundings {
-    /// The root of the system.
-    pub(super) root: PathBuf,
+    /// The system.
+    pub(super) host: Host,
     /// The folder for temporary files.
     pub(super) temporary: PathBuf,
     /// The folder the command was given in.
@@ -93,8 +93,6 @@ pub(super) struct Surroundings {
 const MOUNTED: [&str; 2] = ["/mnt/nvme", "/mnt/ssd"];
 /// The folder that is made where nothing is mounted.
 const OWN: &str = "kvcache_benchmark";
-/// File systems without a drive below them.
-const IN_MEMORY: [&str; 2] = ["ramfs", "tmpfs"];
 
 impl Surroundings {
     /// This system.
@@ -103,48 +101,12 @@ impl Surroundings {
         let temporary = std::env::temp_dir();
         // The table of mounts knows no links.
         let temporary = temporary.canonicalize().unwrap_or(temporary);
-        Self { root: "/".into(), temporary, current }
-    }
-
-    /// Where a path of the system is for us.
-    pub(super) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
-        let path = path.as_ref();
-        self.root.join(path.strip_prefix("/").unwrap_or(path))
-    }
-
-    /// A small file of the kernel, without the line's end.
-    pub(super) fn read(&self, path: impl AsRef<Path>) -> Option<String> {
-        let text = std::fs::read_to_string(self.at(path)).ok()?;
-        let text = text.trim();
-        (!text.is_empty()).then(|| text.to_owned())
+        Self { host: Host::here(), temporary, current }
     }
 
     /// Main memory: what there is, or what this process is allowed if that is less.
     fn memory_bytes(&self, machine: &Machine) -> Option<u64> {
-        let group = self.read("/proc/self/cgroup");
-        let group = group.as_deref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("0::")));
-        let group = Path::new(group.unwrap_or("/"));
-        let folders = group.ancestors().map(|folder| folder.strip_prefix("/").unwrap_or(folder));
-        let limits = folders.filter_map(|folder| {
-            self.read(Path::new("/sys/fs/cgroup").join(folder).join("memory.max"))?.parse::<u64>().ok()
-        });
-        limits.chain(machine.memory_bytes).min()
-    }
-
-    fn cpu(&self) -> Option<String> {
-        let text = self.read("/proc/cpuinfo")?;
-        let line = text.lines().find(|line| line.starts_with("model name"))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    }
-
-    /// The model of the first GPU, as NVIDIA's driver shows it.
-    fn gpu_model(&self) -> Option<String> {
-        let folders = std::fs::read_dir(self.at("/proc/driver/nvidia/gpus")).ok()?;
-        let mut files: Vec<PathBuf> =
-            folders.filter_map(|folder| Some(folder.ok()?.path().join("information"))).collect();
-        files.sort();
-        let text = std::fs::read_to_string(files.first()?).ok()?;
-        Some(text.lines().find_map(|line| line.strip_prefix("Model:"))?.trim().to_owned())
+        self.host.group_memory_bytes().into_iter().chain(machine.memory_bytes).min()
     }
 }
 
@@ -162,7 +124,7 @@ impl Hardware {
     ) -> Result<Self> {
         let gpu = match (machine.gpu)(0) {
             Ok(memory) => Gpu::Found {
-                model: surroundings.gpu_model(),
+                model: surroundings.host.gpu_models().into_iter().next(),
                 total_bytes: memory.total_bytes,
                 free_bytes: memory.free_bytes,
             },
@@ -172,10 +134,10 @@ impl Hardware {
             }
         };
         Ok(Self {
-            cpu: surroundings.cpu(),
+            cpu: surroundings.host.processor(),
             cores: machine.cores,
             memory_bytes: surroundings.memory_bytes(machine),
-            kernel: surroundings.read("/proc/sys/kernel/osrelease"),
+            kernel: surroundings.host.kernel(),
             gpu,
             place: Place::choose(surroundings, typed)?,
         })
@@ -252,23 +214,23 @@ impl Place {
         reason: String,
         passed_over: Vec<PassedOver>,
     ) -> Self {
-        let missing = |folder: &&Path| !surroundings.at(folder).exists();
+        let missing = |folder: &&Path| !surroundings.host.at(folder).exists();
         let made = directory.ancestors().take_while(missing).map(Path::to_owned).collect();
-        let mount = drive::mount_of(surroundings, &directory);
+        let mount = mount_of(&surroundings.host, &directory);
         Self {
             reason,
             passed_over,
             made,
-            drives: mount.as_ref().map(|mount| Drive::below(surroundings, mount)).unwrap_or_default(),
+            drives: mount.as_ref().map(|mount| Drive::below(&surroundings.host, mount)).unwrap_or_default(),
             file_system: mount.map(|mount| mount.kind),
-            free_bytes: place::free_bytes(&surroundings.at(&directory)).ok(),
+            free_bytes: place::free_bytes(&surroundings.host.at(&directory)).ok(),
             directory,
         }
     }
 
     /// Whether there is no drive below it.
     pub(super) fn is_in_memory(&self) -> bool {
-        self.file_system.as_deref().is_some_and(|kind| IN_MEMORY.contains(&kind))
+        self.file_system.as_deref().is_some_and(is_in_memory)
     }
 
     /// What is below it, in words.
@@ -290,18 +252,18 @@ enum Kind {
 impl Surroundings {
     /// Why entries are not stored in `directory`, if so.
     fn refusal(&self, directory: &Path, kind: Kind) -> Option<String> {
-        let there = directory.ancestors().find(|folder| self.at(folder).exists())?;
+        let there = directory.ancestors().find(|folder| self.host.at(folder).exists())?;
         if kind == Kind::Mounted && there != directory {
             return Some("is not there".to_owned());
         }
-        if !self.at(there).is_dir() {
+        if !self.host.at(there).is_dir() {
             return Some("is not a directory".to_owned());
         }
-        if access(self.at(there), Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        if access(self.host.at(there), Access::WRITE_OK | Access::EXEC_OK).is_err() {
             return Some("cannot be written to".to_owned());
         }
-        let mount = drive::mount_of(self, directory)?;
-        IN_MEMORY.contains(&mount.kind.as_str()).then(|| format!("is in memory ({})", mount.kind))
+        let mount = mount_of(&self.host, directory)?;
+        is_in_memory(&mount.kind).then(|| format!("is in memory ({})", mount.kind))
     }
 }
 

@@ -7,7 +7,6 @@
 mod args;
 mod command;
 mod draft;
-mod drive;
 mod hardware;
 mod outline;
 mod parameters;
@@ -18,8 +17,8 @@ mod scenario;
 mod submit;
 mod summary;
 
+pub use crate::host::Drive;
 pub use args::SuiteArgs;
-pub use drive::Drive;
 pub use hardware::{Gpu, Hardware, PassedOver, Place};
 pub use outline::{lasting, machine, outline};
 pub use parameters::{GpuBudget, Parameters};

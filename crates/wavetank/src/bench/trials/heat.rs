@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{major, minor};
 use serde::Serialize;
 
-use crate::bench::disk::{disks, entries};
+use crate::host::disk::{disks, entries};
 
 /// Where the kernel tells it.
 const SYS: &str = "/sys";

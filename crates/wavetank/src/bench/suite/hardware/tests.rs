@@ -1,52 +1,29 @@
 //! A system made of files, and what is found in it.
 
-use std::fs;
-
-use tempfile::TempDir;
-
 use super::*;
 use crate::bench::testing::{with_gpu, without_gpu};
-
-/// A system with a root file system on a partition of a drive.
-struct System {
-    root: TempDir,
-}
+use crate::host::testing::System;
 
 const ROOT_MOUNT: &str = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n";
 
+/// A system with a root file system on a partition of a drive.
+fn plain() -> System {
+    let system = System::empty();
+    system.write("/proc/self/mountinfo", ROOT_MOUNT);
+    system.write("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Wave 9000\n");
+    system.write("/proc/sys/kernel/osrelease", "7.1.0\n");
+    system.write("/sys/devices/sda/queue/rotational", "1\n");
+    system.write("/sys/devices/sda/device/model", "Spinner 2\n");
+    system.write("/sys/devices/sda/sda1/partition", "1\n");
+    system.link("/sys/devices/sda/sda1", "/sys/dev/block/8:1");
+    system.folder("/scratch");
+    system.folder("/home");
+    system
+}
+
 impl System {
-    fn new() -> Self {
-        let system = Self { root: tempfile::tempdir().unwrap() };
-        system.write("/proc/self/mountinfo", ROOT_MOUNT);
-        system.write("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Wave 9000\n");
-        system.write("/proc/sys/kernel/osrelease", "7.1.0\n");
-        system.write("/sys/devices/sda/queue/rotational", "1\n");
-        system.write("/sys/devices/sda/device/model", "Spinner 2\n");
-        system.write("/sys/devices/sda/sda1/partition", "1\n");
-        system.link("/sys/devices/sda/sda1", "/sys/dev/block/8:1");
-        fs::create_dir_all(system.root.path().join("scratch")).unwrap();
-        fs::create_dir_all(system.root.path().join("home")).unwrap();
-        system
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.root.path().join(&path[1..]);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn link(&self, to: &str, path: &str) {
-        let at = |path: &str| self.root.path().join(&path[1..]);
-        fs::create_dir_all(at(path).parent().unwrap()).unwrap();
-        std::os::unix::fs::symlink(at(to), at(path)).unwrap();
-    }
-
     fn surroundings(&self) -> Surroundings {
-        Surroundings {
-            root: self.root.path().to_owned(),
-            temporary: "/scratch".into(),
-            current: "/home".into(),
-        }
+        Surroundings { host: self.host(), temporary: "/scratch".into(), current: "/home".into() }
     }
 
     fn found(&self) -> Hardware {
@@ -56,7 +33,7 @@ impl System {
 
 #[test]
 fn a_plain_machine() {
-    let found = System::new().found();
+    let found = plain().found();
     assert_eq!((found.cpu.as_deref(), found.kernel.as_deref()), (Some("Wave 9000"), Some("7.1.0")));
     assert_eq!((found.cores, found.memory_bytes), (8, Some(64 << 30)));
     assert_eq!(found.gpu, Gpu::Missing { why: "cuda: no NVIDIA driver".to_owned() });
@@ -76,9 +53,9 @@ fn a_plain_machine() {
 /// Broken by: taking the first mount that fits instead of the deepest, or a partition for its drive.
 #[test]
 fn a_mounted_drive_is_better_and_memory_is_not() {
-    let system = System::new();
-    fs::create_dir_all(system.root.path().join("mnt/nvme")).unwrap();
-    fs::create_dir_all(system.root.path().join("mnt/ssd")).unwrap();
+    let system = plain();
+    system.folder("/mnt/nvme");
+    system.folder("/mnt/ssd");
     let nvme = "40 22 0:50 / /mnt/nvme rw - tmpfs tmpfs rw\n41 22 0:51 / /mnt/ssd rw - btrfs /dev/sdb rw\n";
     system.write("/proc/self/mountinfo", &format!("{nvme}{ROOT_MOUNT}"));
     system.write("/sys/devices/sdb/queue/rotational", "0\n");
@@ -92,8 +69,8 @@ fn a_mounted_drive_is_better_and_memory_is_not() {
 
 #[test]
 fn memory_is_the_last_resort() {
-    let system = System::new();
-    fs::create_dir_all(system.root.path().join("var/tmp")).unwrap();
+    let system = plain();
+    system.folder("/var/tmp");
     system.write("/proc/self/mountinfo", &format!("{ROOT_MOUNT}9 22 0:9 / /scratch rw - tmpfs tmpfs rw\n"));
     let place = system.found().place;
     assert_eq!(place.directory, Path::new("/var/tmp/kvcache_benchmark"));
@@ -106,7 +83,7 @@ fn memory_is_the_last_resort() {
 
 #[test]
 fn a_group_may_have_less_memory_than_the_machine() {
-    let system = System::new();
+    let system = plain();
     system.write("/proc/self/cgroup", "0::/jobs/one\n");
     system.write("/sys/fs/cgroup/jobs/one/memory.max", "max\n");
     system.write("/sys/fs/cgroup/jobs/memory.max", &format!("{}\n", 8u64 << 30));
@@ -115,7 +92,7 @@ fn a_group_may_have_less_memory_than_the_machine() {
 
 #[test]
 fn a_gpu_is_named_and_what_changed_is_said() {
-    let system = System::new();
+    let system = plain();
     let bare = system.found();
     system.write("/proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\tH200\nIRQ: 5\n");
     let found = Hardware::detect(&with_gpu(), &system.surroundings(), None).unwrap();
@@ -129,9 +106,9 @@ fn a_gpu_is_named_and_what_changed_is_said() {
 
 #[test]
 fn spaces_in_mount_points() {
-    let system = System::new();
+    let system = plain();
     let line = "40 22 8:1 / /mnt/my\\040drive rw shared:3 - xfs /dev/sda1 rw\n";
     system.write("/proc/self/mountinfo", &format!("{ROOT_MOUNT}{line}"));
-    let mount = drive::mount_of(&system.surroundings(), Path::new("/mnt/my drive/kv")).unwrap();
+    let mount = mount_of(&system.host(), Path::new("/mnt/my drive/kv")).unwrap();
     assert_eq!(mount.kind, "xfs");
 }

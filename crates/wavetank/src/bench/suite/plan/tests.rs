@@ -10,6 +10,7 @@ use wavetank_model::TierRole;
 use super::*;
 use crate::bench::args::GpuTier;
 use crate::bench::testing::{with_gpu, without_gpu};
+use crate::host::Host;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -34,7 +35,7 @@ impl Stand {
     fn try_plan(&self, machine: &Machine, args: &SuiteArgs) -> Result<SuitePlan> {
         // A system without files: nothing of this one's limits is seen.
         let surroundings = Surroundings {
-            root: self.folder.path().join("nowhere"),
+            host: Host::below(self.folder.path().join("nowhere")),
             temporary: self.folder.path().to_owned(),
             current: self.folder.path().to_owned(),
         };

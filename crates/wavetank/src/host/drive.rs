@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::hardware::Surroundings;
-use crate::bench::disk::disks;
+use super::Host;
+use super::disk::{Disk, disks};
 
 /// A block device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,19 +36,19 @@ impl fmt::Display for Drive {
 
 /// A line of the kernel's table of mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mount {
+pub(crate) struct Mount {
     point: PathBuf,
     /// Major and minor number of the device.
     device: String,
     /// The kind of file system.
-    pub(super) kind: String,
+    pub(crate) kind: String,
     /// What was mounted.
     source: String,
 }
 
 /// The mount that `directory` is on, or will be on once it is made.
-pub(super) fn mount_of(surroundings: &Surroundings, directory: &Path) -> Option<Mount> {
-    let text = surroundings.read("/proc/self/mountinfo")?;
+pub(crate) fn mount_of(host: &Host, directory: &Path) -> Option<Mount> {
+    let text = host.read("/proc/self/mountinfo")?;
     // Of two mounts at the same point the later one is seen.
     text.lines()
         .filter_map(mount)
@@ -84,15 +84,19 @@ fn unescaped(text: &str) -> String {
     })
 }
 
+/// The disks of a mount: a partition's is the one it is a part of, a volume has several.
+pub(crate) fn disks_below(host: &Host, mount: &Mount) -> Vec<Disk> {
+    let by_number = PathBuf::from("/sys/dev/block").join(&mount.device);
+    // File systems of their own devices (btrfs, zfs) have a number that is no drive's.
+    let by_name = mount.source.strip_prefix("/dev/").map(|name| Path::new("/sys/class/block").join(name));
+    let mut links = [Some(by_number), by_name].into_iter().flatten();
+    links.find_map(|link| Some(disks(&host.at(link))).filter(|found| !found.is_empty())).unwrap_or_default()
+}
+
 impl Drive {
-    /// The drives of a mount: a partition's is the one it is a part of, a volume has several.
-    pub(super) fn below(surroundings: &Surroundings, mount: &Mount) -> Vec<Self> {
-        let by_number = PathBuf::from("/sys/dev/block").join(&mount.device);
-        // File systems of their own devices (btrfs, zfs) have a number that is no drive's.
-        let by_name = mount.source.strip_prefix("/dev/").map(|name| Path::new("/sys/class/block").join(name));
-        let mut links = [Some(by_number), by_name].into_iter().flatten();
-        let found = links.find_map(|link| Some(disks(&surroundings.at(link))).filter(|it| !it.is_empty()));
-        found.into_iter().flatten().filter_map(|disk| Self::of(&disk.whole)).collect()
+    /// The drives of a mount.
+    pub(crate) fn below(host: &Host, mount: &Mount) -> Vec<Self> {
+        disks_below(host, mount).iter().filter_map(|disk| Self::of(&disk.whole)).collect()
     }
 
     /// The one that a folder under `/sys` tells about.

@@ -8,16 +8,16 @@ const DEEPEST: u32 = 4;
 
 /// A device that requests are sent to, and the disk that works on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     /// The partition, or the disk itself.
-    pub(super) named: PathBuf,
+    pub(crate) named: PathBuf,
     /// The disk.
-    pub(super) whole: PathBuf,
+    pub(crate) whole: PathBuf,
 }
 
 /// The disks below `device`, a folder or link under `/sys`: itself, the disk it is a part of, or those it is
 /// put together from. Empty where there is no such device.
-pub(super) fn disks(device: &Path) -> Vec<Disk> {
+pub(crate) fn disks(device: &Path) -> Vec<Disk> {
     below(device, DEEPEST)
 }
 
@@ -33,7 +33,7 @@ fn below(device: &Path, depth: u32) -> Vec<Disk> {
 }
 
 /// What is in a folder, sorted; nothing where there is none.
-pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     let listed = fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort_unstable();
