@@ -24,10 +24,13 @@ pub use cmd::bench::{bench_args, bench_inputs};
 pub use cmd::sweep::{check_outputs as check_sweep_outputs, write_outputs as write_sweep_outputs};
 pub use output::{spare, try_out};
 
+/// The version and the revision it was built from.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("WAVETANK_REVISION"), ")");
+
 /// A wave tank for LLM serving: recorded or synthetic traffic in, latency, throughput, cache reuse and the
 /// bottleneck out.
 #[derive(Parser)]
-#[command(name = "wavetank", version, propagate_version = true)]
+#[command(name = "wavetank", version = VERSION, propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
