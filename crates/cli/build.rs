@@ -17,11 +17,14 @@ const MARKS: [&str; 3] = ["HEAD", "logs/HEAD", "packed-refs"];
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let version = env!("CARGO_PKG_VERSION");
-    let version = match revision::revision(&root, &SOURCES) {
+    // Who builds a tree without git says what it is of.
+    let told = std::env::var("WAVETANK_REVISION").ok();
+    let version = match told.or_else(|| revision::revision(&root, &SOURCES)) {
         Some(revision) => format!("{version} ({revision})"),
         None => version.to_owned(),
     };
     println!("cargo::rustc-env=WAVETANK_VERSION={version}");
+    println!("cargo::rerun-if-env-changed=WAVETANK_REVISION");
     for path in watched(&root) {
         println!("cargo::rerun-if-changed={}", path.display());
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::process::{self, cargo};
 use crate::tally::Tally;
-use crate::{Failure, fuzz, no_arguments, parity, peers, python, tidy, torture};
+use crate::{Failure, fuzz, no_arguments, parity, peers, python, supply, tidy, torture};
 
 /// One check. It adds the tests it ran to the tally.
 struct Step {
@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: |_| process::run(&mut clippy()) },
     Step { name: "docs", run: |_| process::run(&mut docs()) },
     Step { name: "tidy", run: |_| tidy::check_repository() },
+    Step { name: "supply", run: |_| supply::at_hand() },
     Step { name: "peers", run: |_| peers::install() },
     Step { name: "tests", run: tests },
     Step { name: "python", run: python::tests },

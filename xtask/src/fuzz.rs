@@ -1,46 +1,28 @@
-//! `fuzz`: readers of what comes from outside meet bytes they never saw. Without `--guided` samples are
-//! changed at random, with it by libFuzzer, which keeps what reaches new code and needs a C++ compiler.
+//! `fuzz`: readers of what comes from outside meet bytes they never saw. Targets are rows of the crate
+//! `fuzz`. Without `--guided` samples are changed at random, with it by libFuzzer, which keeps what reaches
+//! new code and needs a C++ compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Failure;
-use crate::process::{self, cargo, target_dir, text_of};
+use crate::process::{self, cargo, output_of, target_dir, text_of};
 
-/// What is fuzzed.
+const PACKAGE: &str = "wavetank-fuzz";
+
+/// A row of the crate's table, as it tells it.
+#[derive(Debug, PartialEq, Eq)]
 struct Target {
-    name: &'static str,
-    /// Whose example changes bytes at random.
-    package: &'static str,
-    /// Files to begin with, where they are there, and what they are called.
-    samples: Option<(&'static str, &'static str)>,
+    name: String,
     /// What `ci` spends on it.
-    short_seconds: u64,
+    seconds: u64,
+    /// What a process may take.
+    memory_mib: u64,
+    /// Files to begin with, where they are there.
+    folders: Vec<PathBuf>,
 }
 
-impl Target {
-    fn example(&self) -> String {
-        format!("fuzz_{}", self.name)
-    }
-}
-
-/// Every target: recordings of storage calls, request traces of all formats, and commands of Redis clients.
-const ALL: [Target; 3] = [
-    Target {
-        name: "lct",
-        package: "wavetank-trace",
-        samples: Some(("../shared/data/lct", ".lct")),
-        short_seconds: 15,
-    },
-    Target {
-        name: "requests",
-        package: "wavetank-trace",
-        samples: Some(("crates/trace/tests/samples", ".")),
-        short_seconds: 30,
-    },
-    Target { name: "resp", package: "wavetank-serve", samples: None, short_seconds: 15 },
-];
 /// What libFuzzer needs to see where an input goes.
 const INSTRUMENTED: &str = "\
     -Cpasses=sancov-module \
@@ -49,9 +31,10 @@ const INSTRUMENTED: &str = "\
     -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Ccodegen-units=1";
-/// Inputs up to 32 KiB; memory beyond what frames of a MiB need, or ten seconds for one input, are findings.
-const RULES: [&str; 5] =
-    ["-max_len=32768", "-rss_limit_mb=256", "-malloc_limit_mb=64", "-timeout=10", "-print_final_stats=1"];
+/// Inputs up to 32 KiB; ten seconds for one of them are a finding.
+const RULES: [&str; 3] = ["-max_len=32768", "-timeout=10", "-print_final_stats=1"];
+/// What counters and what libFuzzer keeps take besides.
+const INSTRUMENTS_MIB: u64 = 256;
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,7 +65,7 @@ impl Options {
                 "--minutes" => options.minutes = number()?,
                 "--seed" => options.seed = number()?,
                 "--guided" => options.engine = Engine::Guided,
-                name if ALL.iter().any(|target| target.name == name) => {
+                name if !name.starts_with('-') && options.target.is_none() => {
                     options.target = Some(name.to_owned())
                 }
                 _ => return Err(Failure::Usage(format!("unexpected argument `{arg}`"))),
@@ -95,64 +78,84 @@ impl Options {
 /// The chore.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let Options { target, minutes, seed, engine } = Options::of(args)?;
+    let all = built()?;
+    let chosen = chosen(&all, target.as_deref())?;
     let fuzzer = match engine {
         Engine::Random => random,
         Engine::Guided => guided,
     };
-    let is_wanted = |it: &&Target| target.as_ref().is_none_or(|name| it.name == name);
-    ALL.iter().filter(is_wanted).try_for_each(|it| Ok(fuzzer(it, minutes * 60, seed)?))
+    chosen.iter().try_for_each(|it| Ok(fuzzer(it, minutes * 60, seed)?))
 }
 
-/// The step of `ci`, with the examples that its tests have built.
+/// The step of `ci`.
 pub(crate) fn short() -> Result<(), String> {
-    ALL.iter().try_for_each(|target| changed(target, target.short_seconds, 1))
+    built()?.iter().try_for_each(|target| random(target, target.seconds, 1))
+}
+
+/// Builds the program and asks it what there is.
+fn built() -> Result<Vec<Target>, String> {
+    process::run(&mut cargo(&["build", "-p", PACKAGE]))?;
+    let listed = output_of(program().arg("list"))?;
+    listed.lines().map(|line| Target::of(line).ok_or_else(|| format!("no target: {line}"))).collect()
+}
+
+fn program() -> Command {
+    Command::new(target_dir().join("debug").join(PACKAGE))
+}
+
+impl Target {
+    fn of(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let mut word = || words.next();
+        let (name, seconds, memory_mib) = (word()?.to_owned(), word()?.parse().ok()?, word()?.parse().ok()?);
+        Some(Self { name, seconds, memory_mib, folders: words.map(PathBuf::from).collect() })
+    }
+}
+
+fn chosen<'a>(all: &'a [Target], name: Option<&str>) -> Result<Vec<&'a Target>, Failure> {
+    let chosen: Vec<&Target> = all.iter().filter(|it| name.is_none_or(|name| it.name == name)).collect();
+    if !chosen.is_empty() {
+        return Ok(chosen);
+    }
+    let known: Vec<&str> = all.iter().map(|target| target.name.as_str()).collect();
+    Err(Failure::Usage(format!("there is no such target; known: {}", known.join(", "))))
 }
 
 fn random(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
-    process::run(&mut cargo(&["build", "-p", target.package, "--example", &target.example()]))?;
-    changed(target, seconds, seed)
-}
-
-/// Runs the example as it was built.
-fn changed(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
     let folder = made(&format!("fuzz/{}", target.name))?;
-    let mut example = Command::new(target_dir().join("debug/examples").join(target.example()));
-    example.arg(seconds.to_string()).arg(seed.to_string()).arg(folder).args(samples(target));
-    process::run(&mut example)
+    let mut program = program();
+    program.arg(&target.name).arg(seconds.to_string()).arg(seed.to_string()).arg(folder);
+    process::run(&mut program)
 }
 
 fn guided(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
     // What went different ways there is where this begins.
-    random(target, target.short_seconds, seed)?;
+    random(target, target.seconds, seed)?;
     let folder = made(&format!("fuzz/{}", target.name))?;
     let corpus = made(&format!("fuzz/{}/corpus", target.name))?;
+    let mut fuzzer = Command::new(guided_program()?);
+    fuzzer.env("WAVETANK_FUZZ_TARGET", &target.name).arg(corpus);
+    fuzzer.args(target.folders.iter().filter(|folder| Path::new(folder).is_dir())).args(RULES);
+    fuzzer.arg(format!("-rss_limit_mb={}", target.memory_mib + INSTRUMENTS_MIB));
+    fuzzer.arg(format!("-max_total_time={seconds}")).arg(format!("-seed={seed}"));
+    process::run(fuzzer.arg(format!("-artifact_prefix={}/", folder.display())))
+}
+
+/// The build for libFuzzer.
+fn guided_program() -> Result<PathBuf, String> {
     let host = text_of("rustc", &["-vV"])?;
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc names no host")?;
     // For a named target, programs that run while building are not instrumented.
     let mut build = cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", host]);
-    build.args(["--bin", target.name]).arg("--target-dir").arg(target_dir().join("fuzz"));
+    build.arg("--target-dir").arg(target_dir().join("fuzz"));
     process::run(build.env("RUSTFLAGS", INSTRUMENTED))?;
-    let mut fuzzer = Command::new(target_dir().join("fuzz").join(host).join("release").join(target.name));
-    let given = target.samples.map(|(folder, _)| folder).filter(|folder| Path::new(folder).exists());
-    fuzzer.arg(corpus).args(given).args(RULES);
-    fuzzer.arg(format!("-max_total_time={seconds}")).arg(format!("-seed={seed}"));
-    process::run(fuzzer.arg(format!("-artifact_prefix={}/", folder.display())))
+    Ok(target_dir().join("fuzz").join(host).join("release/guided"))
 }
 
 fn made(name: &str) -> Result<PathBuf, String> {
     let folder = target_dir().join(name);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     Ok(folder)
-}
-
-/// Sorted, so that a seed means the same run.
-fn samples(target: &Target) -> Vec<PathBuf> {
-    let Some((folder, ending)) = target.samples else { return Vec::new() };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut samples: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    samples.retain(|path| path.to_string_lossy().contains(ending));
-    samples.sort();
-    samples
 }
 
 #[cfg(test)]
@@ -170,6 +173,18 @@ mod tests {
             options("resp --guided --minutes 3 --seed 9"),
             Some(Options { target, minutes: 3, seed: 9, engine: Engine::Guided })
         );
-        assert_eq!((options("--minutes"), options("--minutes x"), options("now")), (None, None, None));
+        assert_eq!((options("--minutes"), options("--minutes x"), options("--now")), (None, None, None));
+        assert_eq!(options("resp lct"), None);
+    }
+
+    #[test]
+    fn targets_are_chosen_from_what_the_program_tells() {
+        let of = |line: &str| Target::of(line).unwrap();
+        let all = [of("lct 10 192 ../shared/lct a/b"), of("resp 5 64")];
+        assert_eq!(all[0].folders, [Path::new("../shared/lct"), Path::new("a/b")]);
+        assert_eq!((all[1].seconds, all[1].memory_mib, all[1].folders.len()), (5, 64, 0));
+        assert_eq!(Target::of("lct 10"), None);
+        let names = |name| chosen(&all, name).ok().map(|found| found.len());
+        assert_eq!((names(None), names(Some("resp")), names(Some("now"))), (Some(2), Some(1), None));
     }
 }

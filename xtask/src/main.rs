@@ -16,6 +16,9 @@ mod peers;
 mod process;
 mod profiles;
 mod python;
+mod release;
+mod sanitize;
+mod supply;
 mod tally;
 mod tidy;
 mod torture;
@@ -60,7 +63,7 @@ const COMMANDS: &[Chore] = &[
     Chore { name: "bench", about: "bench NAME [--reps N] [--peer] [--record]: measure", run: bench::run },
     Chore {
         name: "fuzz",
-        about: "fuzz [lct|requests|resp] [--minutes N] [--seed N] [--guided]: broken input for its readers",
+        about: "fuzz [TARGET] [--minutes N] [--seed N] [--guided]: broken input for readers and doors",
         run: fuzz::run,
     },
     Chore {
@@ -75,6 +78,21 @@ const COMMANDS: &[Chore] = &[
     },
     Chore { name: "peers", about: "install the servers and launchers that tests work with", run: peers::run },
     Chore { name: "python", about: "the wheel, and the tests of the Python package", run: python::run },
+    Chore {
+        name: "supply",
+        about: "licences, bans, sources, advisories, unused dependencies, and what is inside (SBOM)",
+        run: supply::run,
+    },
+    Chore {
+        name: "sanitize",
+        about: "sanitize [address|thread|memcheck]: the tests of unsafe code, watched",
+        run: sanitize::run,
+    },
+    Chore {
+        name: "release",
+        about: "release [--check]: the binary, its checksum and what is inside; --check builds it twice",
+        run: release::run,
+    },
     Chore { name: "examples", about: "write examples/ again", run: examples },
     Chore { name: "profiles", about: "write the built-in timing profiles again", run: profiles::run },
     Chore {
@@ -157,8 +175,9 @@ mod tests {
     #[test]
     fn a_wrong_command_line_is_a_usage_failure() {
         let lines = ["", "tdiy", "bless now", "examples now", "tidy now", "ci now", "bench", "bench nothing"];
-        let more = ["fuzz now", "fuzz --minutes", "interop a", "interop aiperf b", "walk now", "book now"];
-        for line in lines.into_iter().chain(more).chain(["torture now"]) {
+        let more = ["fuzz --now", "fuzz --minutes", "interop a", "interop aiperf b", "walk now", "book now"];
+        let others = ["torture now", "supply now", "sanitize now", "release now"];
+        for line in lines.into_iter().chain(more).chain(others) {
             assert!(matches!(dispatch(&words(line)), Err(Failure::Usage(_))), "{line}");
         }
     }

@@ -1,5 +1,6 @@
 //! Data to standard output, words to standard error, reports to files.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +13,7 @@ pub(crate) use wavetank::write_whole as write;
 /// Prints data. A reader that went away is no error.
 pub(crate) fn say(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Error::new(wavetank::ErrorKind::Io, format!("cannot write to standard output: {error}")))
         }
@@ -22,7 +23,26 @@ pub(crate) fn say(text: &str) -> Result<()> {
 
 /// Prints words; if that fails there is nobody to tell.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
+}
+
+/// A text whose names, which come from traces and files of others, give no orders to a terminal: what would
+/// move, colour, hide or turn round is spelled out.
+fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_order) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if is_order(letter) { shown.extend(letter.escape_unicode()) } else { shown.push(letter) }
+    }
+    Cow::Owned(shown)
+}
+
+fn is_order(letter: char) -> bool {
+    let is_laid_out = matches!(letter, '\n' | '\t');
+    let turns_round = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() && !is_laid_out || turns_round
 }
 
 /// The file a report goes to: `given`, a timestamped name inside it if it is a directory, or that name here.
@@ -104,4 +124,18 @@ pub fn try_out(path: &Path) -> Result<()> {
     let opened = make_folder(path).and_then(|()| File::options().append(true).create(true).open(path));
     let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
     tried.map_err(|error| cannot_write(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: a name that colours the terminal, sets its title, rings, returns or reads backwards.
+    #[test]
+    fn names_give_no_orders_to_terminals() {
+        let plain = "┃ a é\tb\n";
+        assert_eq!(harmless(plain), plain);
+        assert_eq!(harmless("\u{1b}]0;x\u{7}\r"), "\\u{1b}]0;x\\u{7}\\u{d}");
+        assert_eq!(harmless("\u{9b}31m\u{202e}gpj"), "\\u{9b}31m\\u{202e}gpj");
+    }
 }

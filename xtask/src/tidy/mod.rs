@@ -5,6 +5,7 @@ mod arrows;
 mod name;
 mod pages;
 mod plugin;
+mod safety;
 mod size;
 mod source;
 mod text;
@@ -30,6 +31,7 @@ const RULES: &[Rule] = &[
     Rule { promise: "open work has an issue", check: text::open_work },
     Rule { promise: "no path of one machine", check: text::machine_paths },
     Rule { promise: "unsafe code is forbidden", check: text::forbids_unsafe },
+    Rule { promise: "files with unsafe code are listed", check: safety::listed },
     Rule { promise: "every plug-in file is a row of its table", check: plugin::rows },
     Rule { promise: "crates depend as ARCHITECTURE.md says", check: arrows::dependencies },
     Rule { promise: "every page of docs/ is a chapter", check: pages::chapters },
@@ -110,7 +112,7 @@ mod tests {
         let long = "    x();\n".repeat(600);
         let names = "fn get_it() {}\n// TODO later\n";
         let text = format!("pub const ALL: &[u8] = &[];\n{names}fn f() {{\n{long}}}\n{}", "y".repeat(200));
-        let path = format!("let x = \"/{}/me\";", "home");
+        let path = format!("let x = \"/{}/me\"; unsafe {{}}", "home");
         let files = [
             ("crates/sim/Cargo.toml", ""),
             ("crates/sim/src/lib.rs", path.as_str()),

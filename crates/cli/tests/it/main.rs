@@ -27,6 +27,7 @@ mod replay_traces;
 mod report;
 mod report_page;
 mod sandbox;
+mod secrets;
 mod serve;
 mod serve_client;
 mod serve_crash;

@@ -3,6 +3,7 @@
 //! them.
 
 mod encode;
+mod guard;
 mod ledger;
 mod plan;
 mod publisher;

@@ -120,6 +120,11 @@ impl Endpoint {
         host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
+    /// Host and port, for the system.
+    pub(super) fn address(&self) -> (&str, u16) {
+        (self.host.trim_matches(['[', ']']), self.port)
+    }
+
     /// That of a worker: its number behind the first one's, as vLLM counts data-parallel ranks.
     pub(super) fn of_worker(&self, worker: u32) -> Self {
         let port = if self.port == 0 { 0 } else { self.port + worker as u16 };

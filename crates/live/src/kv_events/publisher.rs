@@ -5,6 +5,7 @@
 //! its sequence number is not used again, so that they see what is missing.
 
 use std::collections::VecDeque;
+use std::net::{AddrParseError, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc as ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +13,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use wavetank_model::{Error, ErrorKind, Result};
 use zeromq::{PubSocket, RouterSocket, Socket, SocketRecv, SocketSend, ZmqMessage};
 
+use super::guard;
 use super::plan::{Endpoint, KvEventsPlan};
 
 /// What may wait for subscribers.
@@ -39,8 +42,14 @@ impl Default for Limits {
 
 /// How long subscribers have to get the last batches, as in vLLM.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long what the sockets have sent may be on its way through the door.
+const PASSING: Duration = Duration::from_millis(20);
 /// How long someone who asked for batches may take none.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes that a subscriber may say in all: what it subscribes to is kept.
+const SUBSCRIPTIONS: u64 = 1 << 20;
+/// Nothing is kept of questions.
+const QUESTIONS: u64 = u64::MAX;
 /// The sequence number after the last batch that was asked for.
 const END: [u8; 8] = [0xff; 8];
 
@@ -225,20 +234,21 @@ impl Floor {
         self.flush().await;
         // Until here subscribers were connected.
         drop(sockets);
+        sleep(PASSING).await;
     }
 
     async fn open(&self, worker: u32, endpoints: &mut Endpoints) -> Result<Desk> {
         let mut socket = PubSocket::new();
-        endpoints
-            .events
-            .push(listen(&mut socket, "--kv-events", &self.plan.endpoint.of_worker(worker)).await?);
+        let endpoint = self.plan.endpoint.of_worker(worker);
+        endpoints.events.push(listen(&mut socket, ("--kv-events", &endpoint), SUBSCRIPTIONS).await?);
         let topic = Bytes::from(self.plan.topic.clone().into_bytes());
         let kept =
             Kept { steps: VecDeque::new(), bytes: 0, most: self.plan.buffer_steps, most_bytes: self.kept };
         let kept = Arc::new(Mutex::new(kept));
         if let Some(replay) = &self.plan.replay {
             let mut asked = RouterSocket::new();
-            endpoints.replay.push(listen(&mut asked, "--kv-events-replay", &replay.of_worker(worker)).await?);
+            let endpoint = replay.of_worker(worker);
+            endpoints.replay.push(listen(&mut asked, ("--kv-events-replay", &endpoint), QUESTIONS).await?);
             tokio::spawn(answer(asked, Arc::clone(&kept), topic.clone()));
         }
         Ok(Desk { socket, topic, kept })
@@ -251,17 +261,27 @@ impl Floor {
             sleep(Duration::from_millis(5)).await;
         }
         // What is counted no more may stand in the buffer of a socket.
-        sleep(Duration::from_millis(20)).await;
+        sleep(PASSING).await;
     }
 }
 
-async fn listen(socket: &mut impl Socket, flag: &str, endpoint: &Endpoint) -> Result<String> {
-    let name = endpoint.to_string();
-    let bound = socket.bind(&name).await;
-    bound.map(|bound| bound.to_string()).map_err(|error| {
-        let why = format!("cannot listen on {name}: {error}");
+/// Opens a port, and behind it the socket on one of its own. A guest may say `most_bytes`.
+async fn listen(
+    socket: &mut impl Socket,
+    (flag, endpoint): (&str, &Endpoint),
+    most_bytes: u64,
+) -> Result<String> {
+    let cannot = |error: &dyn std::fmt::Display| {
+        let why = format!("cannot listen on {endpoint}: {error}");
         Error::new(ErrorKind::Io, why).at(flag).hint("every worker takes the next port")
-    })
+    };
+    let door = TcpListener::bind(endpoint.address()).await.map_err(|error| cannot(&error))?;
+    let address = door.local_addr().map_err(|error| cannot(&error))?;
+    let inner = socket.bind("tcp://127.0.0.1:0").await.map_err(|error| cannot(&error))?.to_string();
+    let inner: SocketAddr =
+        inner.trim_start_matches("tcp://").parse().map_err(|error: AddrParseError| cannot(&error))?;
+    tokio::spawn(guard::watch(door, inner, most_bytes));
+    Ok(format!("tcp://{address}"))
 }
 
 /// Where one worker's batches are published.

@@ -13,3 +13,18 @@ pub(super) fn page() -> Answer {
     let page = answer::with(page, "content-security-policy", POLICY);
     answer::with(page, "x-content-type-options", "nosniff")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the server knows reaches the page as text: names of models and tenants are those of clients.
+    #[test]
+    fn nothing_is_read_as_markup() {
+        let ways =
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"];
+        let found: Vec<&&str> = ways.iter().filter(|way| PAGE.contains(**way)).collect();
+        assert!(found.is_empty(), "{found:?}");
+        assert_eq!(PAGE.matches("<script").count(), 1);
+    }
+}

@@ -1,16 +1,17 @@
 //! The reference's profiler results (spec/engine.md 3.2): prefill time by new tokens, decode time by tokens
 //! in the cache and mean length, both linear between the points and beyond them.
 
+mod array;
+
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 
-use ndarray::{Array, Array2, Dimension, OwnedRepr};
-use ndarray_npy::NpzReader;
 use serde::Deserialize;
 use wavetank_model::{Error, Result};
 
 use crate::survey::{Axis, Survey};
+use array::{Archive, Array};
 
 use super::{DecodeBatch, Entry, Pass, PassTime, PrefillBatch, Pricing, Timing, configure, decode_part_ms};
 
@@ -40,7 +41,7 @@ struct Npz {
     kv_tokens: Vec<f64>,
     lengths: Vec<f64>,
     /// By tokens in the cache, then length.
-    itl_ms: Array2<f64>,
+    itl_ms: Vec<f64>,
 }
 
 impl Npz {
@@ -53,14 +54,17 @@ impl Npz {
             )
         };
         let file = File::open(path).map_err(|error| Error::io(path, error))?;
-        let mut arrays = NpzReader::new(file).map_err(|error| wrong(format!("not an .npz file: {error}")))?;
-        let mut names = arrays.names().map_err(|error| wrong(error.to_string()))?;
-        names.sort();
-        let mut line = |name: &str| array::<ndarray::Ix1>(&mut arrays, &names, name).map_err(wrong);
-        let [isl, ttft_ms] = [line("prefill_isl")?, line("prefill_ttft_ms")?].map(|line| line.to_vec());
-        let [kv_tokens, lengths] =
-            [line("decode_active_kv_tokens")?, line("decode_context_length")?].map(|line| line.to_vec());
-        let itl_ms = array::<ndarray::Ix2>(&mut arrays, &names, "decode_itl").map_err(wrong)?;
+        let mut archive = Archive::open(file).map_err(wrong)?;
+        let mut line = |name: &str| line(archive.array(name)?, name);
+        let isl = line("prefill_isl").map_err(wrong)?;
+        let ttft_ms = line("prefill_ttft_ms").map_err(wrong)?;
+        let kv_tokens = line("decode_active_kv_tokens").map_err(wrong)?;
+        let lengths = line("decode_context_length").map_err(wrong)?;
+        let Array { shape, values: itl_ms } = archive.array("decode_itl").map_err(wrong)?;
+        let axes = [kv_tokens.len(), lengths.len()];
+        if shape != axes {
+            return Err(wrong(format!("\"decode_itl\" is {shape:?}, its axes are {axes:?}")));
+        }
         let read = Self { isl, ttft_ms, kv_tokens, lengths, itl_ms };
         read.check().map_err(wrong)?;
         Ok(read)
@@ -80,10 +84,6 @@ impl Npz {
         if self.ttft_ms.len() != self.isl.len() {
             return Err("\"prefill_ttft_ms\" must be as long as \"prefill_isl\"".to_owned());
         }
-        let shape = (self.kv_tokens.len(), self.lengths.len());
-        if self.itl_ms.dim() != shape {
-            return Err(format!("\"decode_itl\" is {:?}, its axes are {shape:?}", self.itl_ms.dim()));
-        }
         for (name, value) in self
             .ttft_ms
             .iter()
@@ -100,7 +100,8 @@ impl Npz {
     fn decode_ms(&self, kv_tokens: f64, length: f64) -> f64 {
         let (row, share) = interval(&self.kv_tokens, kv_tokens);
         let (column, along) = interval(&self.lengths, length);
-        let at = |row: usize| blend(self.itl_ms[[row, column]], self.itl_ms[[row, column + 1]], along);
+        let cell = |row: usize, column: usize| self.itl_ms[row * self.lengths.len() + column];
+        let at = |row: usize| blend(cell(row, column), cell(row, column + 1), along);
         blend(at(row), at(row + 1), share).clamp(1.0, A_DAY_MS)
     }
 }
@@ -108,8 +109,7 @@ impl Npz {
 /// The tables of an .npz file. Errors are fractions of the value itself.
 pub fn npz_survey(path: &Path) -> Result<Vec<Survey>> {
     let Npz { isl, ttft_ms, kv_tokens, lengths, itl_ms } = Npz::read(path)?;
-    let [prefill, decode] = [ttft_ms, itl_ms.iter().copied().collect()]
-        .map(|values: Vec<f64>| values.into_iter().map(Some).collect::<Vec<_>>());
+    let [prefill, decode] = [ttft_ms, itl_ms].map(|values| values.into_iter().map(Some).collect::<Vec<_>>());
     let axes = vec![Axis::of("KV tokens", &kv_tokens), Axis::of("length", &lengths)];
     Ok(vec![
         Survey::of("prefill", vec![Axis::of("new tokens", &isl)], &prefill),
@@ -117,23 +117,12 @@ pub fn npz_survey(path: &Path) -> Result<Vec<Survey>> {
     ])
 }
 
-/// Reads an array of 64-bit numbers, whole or not.
-fn array<D: Dimension>(
-    arrays: &mut NpzReader<File>,
-    names: &[String],
-    name: &str,
-) -> Result<Array<f64, D>, String> {
-    let full = format!("{name}.npy");
-    let Some(stored) = names.iter().find(|stored| **stored == full || *stored == name) else {
-        return Err(format!("there is no array \"{name}\", only {}", names.join(", ")));
-    };
-    if let Ok(numbers) = arrays.by_name::<OwnedRepr<f64>, D>(stored) {
-        return Ok(numbers);
+/// The numbers of an array that has one side.
+fn line(array: Array, name: &str) -> Result<Vec<f64>, String> {
+    match array.shape[..] {
+        [_] => Ok(array.values),
+        _ => Err(format!("\"{name}\" is {:?}, not a line of numbers", array.shape)),
     }
-    let whole = arrays.by_name::<OwnedRepr<i64>, D>(stored);
-    whole
-        .map(|numbers| numbers.mapv(|number| number as f64))
-        .map_err(|error| format!("\"{name}\" is no array of 64-bit numbers of its shape: {error}"))
 }
 
 /// The interval of `at`, and how far into it in widths of it.
@@ -171,25 +160,43 @@ impl Timing for Npz {
 mod tests {
     use super::*;
     use crate::timing::Chunk;
-    use ndarray::{Array1, array};
-    use ndarray_npy::NpzWriter;
+    use std::io::Write;
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
 
-    fn written(name: &str, isl: &[f64], itl_ms: &Array2<f64>) -> Result<Npz> {
+    /// An array as NumPy stores it.
+    fn npy(shape: &str, numbers: &[f64]) -> Vec<u8> {
+        let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape}), }}\n");
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.bytes());
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes
+    }
+
+    fn written(name: &str, isl: &[f64], itl_ms: [&[f64]; 2]) -> Result<Npz> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        let mut file = NpzWriter::new_compressed(File::create(&path).unwrap());
-        file.add_array("prefill_isl", &Array1::from_vec(isl.to_vec())).unwrap();
-        file.add_array("prefill_ttft_ms", &array![10.0, 20.0, 60.0]).unwrap();
-        file.add_array("decode_active_kv_tokens", &array![0.0, 1000.0]).unwrap();
-        file.add_array("decode_context_length", &array![100.0, 200.0]).unwrap();
-        file.add_array("decode_itl", itl_ms).unwrap();
+        let mut file = ZipWriter::new(File::create(&path).unwrap());
+        let line = |numbers: &[f64]| npy(&format!("{},", numbers.len()), numbers);
+        let rows = itl_ms.iter().filter(|row| !row.is_empty()).count();
+        for (name, bytes) in [
+            ("prefill_isl.npy", line(isl)),
+            ("prefill_ttft_ms.npy", line(&[10.0, 20.0, 60.0])),
+            ("decode_active_kv_tokens.npy", line(&[0.0, 1000.0])),
+            ("decode_context_length", line(&[100.0, 200.0])),
+            ("decode_itl.npy", npy(&format!("{rows}, 2"), &itl_ms.concat())),
+        ] {
+            file.start_file(name, SimpleFileOptions::default()).unwrap();
+            file.write_all(&bytes).unwrap();
+        }
         file.finish().unwrap();
         Npz::read(&path)
     }
 
     #[test]
     fn times_are_linear_between_points_and_beyond() {
-        let model = written("a.npz", &[100.0, 200.0, 400.0], &array![[2.0, 4.0], [6.0, 12.0]]).unwrap();
+        let model = written("a.npz", &[100.0, 200.0, 400.0], [&[2.0, 4.0], &[6.0, 12.0]]).unwrap();
         let prefill = |tokens: u32| {
             let chunks = &[Chunk::of_prompt(tokens, 7)];
             model.pass_ms(Pass { chunks, decode: DecodeBatch::default() }).prompt_ms
@@ -205,17 +212,16 @@ mod tests {
 
     #[test]
     fn bad_files_are_refused_by_name() {
-        let good = array![[2.0, 4.0], [6.0, 12.0]];
-        let message =
-            |isl: &[f64], itl: &Array2<f64>| written("bad.npz", isl, itl).err().unwrap().to_string();
+        let good: [&[f64]; 2] = [&[2.0, 4.0], &[6.0, 12.0]];
+        let message = |isl: &[f64], itl: [&[f64]; 2]| written("bad.npz", isl, itl).err().unwrap().to_string();
         assert!(
-            message(&[100.0, 400.0, 200.0], &good).contains("\"prefill_isl\" must be two or more ascending")
+            message(&[100.0, 400.0, 200.0], good).contains("\"prefill_isl\" must be two or more ascending")
         );
-        assert!(message(&[100.0, 200.0], &good).contains("\"prefill_ttft_ms\" must be as long"));
+        assert!(message(&[100.0, 200.0], good).contains("\"prefill_ttft_ms\" must be as long"));
         let axis = [100.0, 200.0, 400.0];
-        assert!(message(&axis, &array![[2.0, -4.0], [6.0, 12.0]]).contains("\"decode_itl\" holds -4"));
-        assert!(message(&axis, &array![[2.0, f64::NAN], [6.0, 12.0]]).contains("\"decode_itl\" holds NaN"));
-        assert!(message(&axis, &array![[2.0, 4.0]]).contains("its axes are (2, 2)"));
+        assert!(message(&axis, [&[2.0, -4.0], &[6.0, 12.0]]).contains("\"decode_itl\" holds -4"));
+        assert!(message(&axis, [&[2.0, f64::NAN], &[6.0, 12.0]]).contains("\"decode_itl\" holds NaN"));
+        assert!(message(&axis, [&[2.0, 4.0], &[]]).contains("its axes are [2, 2]"));
         let raw = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/timing");
         if raw.is_dir() {
             let error = Npz::read(&raw.join("prefill_raw_data.npz")).err().unwrap().to_string();

@@ -128,7 +128,7 @@ fn ranged(section: &Section<'_>) -> Result<Values> {
             evenly(section, Range { from, to, is_log, is_whole }, steps)
         }
         (Some(to), Some(step), None, None) if to >= from && !is_log => {
-            let count = ((to - from) / step + 1e-9).floor() as u64 + 1;
+            let count = (((to - from) / step + 1e-9).floor() as u64).saturating_add(1);
             let at = |n: u64| number_of(from + n as f64 * step, is_whole);
             Ok((bounded(section, count)?.map(at).collect(), None))
         }
@@ -143,7 +143,7 @@ fn evenly(section: &Section<'_>, range: Range, steps: Option<u64>) -> Result<Val
     let steps = match steps {
         Some(steps) => steps,
         None if range.is_whole && !range.is_log => {
-            let count = (range.to - range.from) as u64 + 1;
+            let count = ((range.to - range.from) as u64).saturating_add(1);
             return Ok((
                 bounded(section, count)?.map(|n| number_of(range.from + n as f64, true)).collect(),
                 None,
@@ -214,6 +214,8 @@ mod tests {
             ("{ from = 1, to = 8, steps = 3, count = 2 }", "s.toml:1: a range is { from"),
             ("{ from = 1, to = 8, step = 0 }", "s.toml:1: \"step\" must be above 0"),
             ("{ from = 1, to = 80000000 }", "s.toml:1: 80000000 values of one axis"),
+            ("{ from = 2, to = 9223372036854775807 }", "s.toml:1: 9223372036854775809 values of one axis"),
+            ("{ from = 0, to = 1e300, step = 1e-300 }", "s.toml:1: 18446744073709551615 values of one axis"),
         ] {
             let message = axis(text).expect_err(text).to_string();
             assert!(message.starts_with(expected), "{text}: {message}");

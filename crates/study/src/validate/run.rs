@@ -117,7 +117,7 @@ impl Run {
             sla: Sla::default(),
             warnings: Vec::new(),
         };
-        plan.check().map_err(|error| error.within(place))?;
+        plan.check().map_err(|error| in_file(error, &place))?;
         Ok(plan)
     }
 
@@ -141,6 +141,14 @@ impl Run {
             timing,
             ..EngineConfig::default()
         })
+    }
+}
+
+/// An error about a flag that nobody typed is one of the file that says the same.
+fn in_file(error: Error, place: &str) -> Error {
+    match error.place() {
+        Some(flag) if flag.starts_with("--") => Error::input(error.to_string()).at(place),
+        _ => error.within(place),
     }
 }
 
@@ -172,6 +180,16 @@ fn kernel_parameters(run: &Run, dir: &Path) -> Parameters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Broken by: a mistake in the file that is told as one on the command line.
+    #[test]
+    fn what_is_wrong_in_the_file_is_told_with_the_file() {
+        let flag = Error::usage("at most 1024").at("--extra-engine-args");
+        assert_eq!(in_file(flag, "d/run.json").to_string(), "d/run.json: --extra-engine-args: at most 1024");
+        let table = Error::input("bad").at("d/profile/dense.csv:3");
+        assert_eq!(in_file(table, "d/run.json").to_string(), "d/profile/dense.csv:3: bad");
+        assert_eq!(in_file(Error::input("bad"), "d/run.json").to_string(), "d/run.json: bad");
+    }
 
     #[test]
     fn a_profile_is_described_by_the_run() {

@@ -10,6 +10,10 @@ use wavetank_model::{Error, ErrorKind, Result};
 
 /// No kernel takes longer: larger numbers are another unit.
 const MOST_US: f64 = 60e6;
+/// Tokens or sequences of a pass: what is between two of them is filled in, one by one.
+const MOST_AT: u32 = 1 << 22;
+/// Tables have a few: an archive of a hundred is none.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// One table of a profile.
 pub(super) struct Table {
@@ -17,6 +21,19 @@ pub(super) struct Table {
     pub(super) place: String,
     columns: Vec<String>,
     text: String,
+}
+
+/// The text in an archive, which may claim to unpack to anything.
+fn unpacked(bytes: &[u8]) -> Result<String, String> {
+    let mut text = String::new();
+    GzDecoder::new(bytes)
+        .take(MOST_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
+    match text.len() as u64 {
+        0..=MOST_BYTES => Ok(text),
+        _ => Err(format!("it unpacks to more than {} MiB", MOST_BYTES >> 20)),
+    }
 }
 
 /// A row of a table.
@@ -34,12 +51,11 @@ impl Table {
         {
             let Ok(bytes) = fs::read(&path) else { continue };
             let place = path.display().to_string();
-            let mut text = String::new();
-            let read = match zipped {
-                true => GzDecoder::new(&bytes[..]).read_to_string(&mut text),
-                false => (&bytes[..]).read_to_string(&mut text),
+            let text = match zipped {
+                true => unpacked(&bytes),
+                false => String::from_utf8(bytes).map_err(|_| "it is not text in UTF-8".to_owned()),
             };
-            read.map_err(|error| {
+            let text = text.map_err(|error| {
                 Error::new(ErrorKind::Input, format!("cannot be read: {error}"))
                     .at(&place)
                     .hint("the file is truncated or damaged")
@@ -88,6 +104,9 @@ impl Table {
         for row in self.rows() {
             let points = layers.entry(row.text("layer")?.to_owned()).or_default();
             let at = row.count(by)?;
+            if at > MOST_AT {
+                return Err(row.error(format!("\"{by}\" is {at}: no pass has more than {MOST_AT}")));
+            }
             if points.last().is_some_and(|&(before, _)| before >= at) {
                 return Err(row.error(format!("\"{by}\" does not rise")));
             }

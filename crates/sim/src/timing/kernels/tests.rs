@@ -97,10 +97,13 @@ fn bad_profiles_are_refused_with_the_line() {
         ("dense", "qkv_proj,8,fast\n", "dense.csv:3: \"time_us\" must be a number"),
         ("dense", "qkv_proj,8,9e9\n", "microseconds"),
         ("dense", "qkv_proj,8.5,1\n", "must be a whole number"),
+        ("dense", "qkv_proj,4294967295,1\n", "dense.csv:3: \"tokens\" is 4294967295: no pass has more"),
     ] {
         let found = message((table, &format!("{dense}{rows}")));
         assert!(found.contains(expected), "{expected}: {found}");
     }
+    let sequences = "layer,sequences,time_us\nsampler,1,3\nsampler,4294967295,768\n";
+    assert!(message(("per_sequence", sequences)).contains("per_sequence.csv:3: \"sequences\" is 4294967295"));
     assert!(message(("dense", "layer,time_us\nqkv_proj,2\n")).contains("\"tokens\" is missing"));
     assert!(message(("skew", "")).contains("has no rows"));
     let quick = "layer,tokens,time_us\nqkv_proj,1,0.01\nqkv_proj,2048,4\n";

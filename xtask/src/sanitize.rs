@@ -1,0 +1,79 @@
+//! `sanitize`: the tests of the crate with unsafe code, watched by LLVM's sanitizers or by Valgrind.
+//! Sanitizers are options of the compiler that it calls unstable; that of threads needs the standard library
+//! built anew.
+
+use std::process::Command;
+
+use crate::Failure;
+use crate::process::{self, cargo, target_dir, text_of};
+
+/// Who watches.
+struct Watch {
+    name: &'static str,
+    about: &'static str,
+    run: fn() -> Result<(), String>,
+}
+
+/// Every one, in the order of what it costs.
+const ALL: [Watch; 3] = [
+    Watch {
+        name: "address",
+        about: "memory that is not theirs, or not any more",
+        run: || sanitized("address", &[]),
+    },
+    Watch {
+        name: "thread",
+        about: "threads that race for memory",
+        run: || rust_src().and_then(|()| sanitized("thread", &["-Zbuild-std"])),
+    },
+    Watch { name: "memcheck", about: "values that were never set, under Valgrind", run: memcheck },
+];
+
+const PACKAGE: &str = "wavetank-store";
+/// Tests that start programs again and kill them are watched as well; what needs a server of others is
+/// skipped where there is none.
+const TESTS: [&str; 5] = ["--lib", "--test=behaviour", "--test=conformance", "--test=crash", "--test=store"];
+
+/// The chore.
+pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
+    let (name, rest) = match args.split_first() {
+        Some((name, rest)) => (Some(name.as_str()), rest),
+        None => (None, args),
+    };
+    let wanted: Vec<&Watch> = ALL.iter().filter(|watch| name.is_none_or(|name| watch.name == name)).collect();
+    if wanted.is_empty() || !rest.is_empty() {
+        let known: Vec<String> =
+            ALL.iter().map(|watch| format!("{} ({})", watch.name, watch.about)).collect();
+        return Err(Failure::Usage(format!("sanitize takes one of: {}", known.join(", "))));
+    }
+    wanted.iter().try_for_each(|watch| Ok((watch.run)()?))
+}
+
+/// The source of the standard library, of this compiler.
+fn rust_src() -> Result<(), String> {
+    process::run(Command::new("rustup").args(["component", "add", "rust-src"]))
+}
+
+fn sanitized(name: &str, options: &[&str]) -> Result<(), String> {
+    let host = text_of("rustc", &["-vV"])?;
+    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc names no host")?;
+    let mut tests = cargo(&["test", "-p", PACKAGE, "--target", host]);
+    tests.args(options).args(TESTS).arg("--target-dir").arg(target_dir().join("sanitize").join(name));
+    tests.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", format!("-Zsanitizer={name} -Cforce-frame-pointers"));
+    // What is kept for as long as the process lives is no leak, and an allocation that cannot be is an error.
+    tests.env("ASAN_OPTIONS", "allocator_may_return_null=1");
+    process::run(&mut tests)
+}
+
+/// The unit tests under Valgrind, one at a time.
+fn memcheck() -> Result<(), String> {
+    let folder = target_dir().join("sanitize/memcheck");
+    let mut tests = cargo(&["test", "-p", PACKAGE, "--lib", "--target-dir"]);
+    tests.arg(folder).args(["--", "--test-threads=1"]);
+    let host = text_of("rustc", &["-vV"])?;
+    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc names no host")?;
+    let runner = format!("CARGO_TARGET_{}_RUNNER", host.replace('-', "_").to_uppercase());
+    // Valgrind does not know io_uring's rings: what the kernel writes there looks as if it was never set.
+    let valgrind = "valgrind --quiet --error-exitcode=9 --leak-check=no --fair-sched=yes";
+    process::run(tests.env(runner, valgrind).env("RUSTFLAGS", "-Ctarget-cpu=x86-64"))
+}
