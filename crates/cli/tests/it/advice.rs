@@ -1,39 +1,10 @@
-//! `replay --advise` through the binary: the page of the docs, the sections it adds, what it is refused with.
+//! `replay --advise` through the binary: the sections it adds, what it is refused with.
 
 use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::sandbox::{Sandbox, repository};
-
-const FENCE: &str = "```";
-
-/// Every command that docs/advice.md shows, and its output.
-fn shown(text: &str) -> Vec<(&str, &str)> {
-    let blocks = text.split(FENCE).filter_map(|block| block.strip_prefix("console\n$ wavetank "));
-    blocks.map(|block| block.split_once('\n').expect("a command and its output")).collect()
-}
-
-/// Broken by: a number, a row or the layout of the table that changes; `WAVETANK_BLESS=1` writes it again.
-#[test]
-fn the_output_of_the_docs_is_real() {
-    let path = repository().join("docs/advice.md");
-    let text = fs::read_to_string(&path).expect("docs/advice.md");
-    let mut real = text.clone();
-    assert_eq!(shown(&text).len(), 2);
-    for (command, output) in shown(&text) {
-        // A shell takes the quotes away.
-        let run = Sandbox::with_examples().run(&command.replace('\'', ""));
-        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
-        let advice = &run.stdout[run.stdout.find("Advice: ").expect("advice")..];
-        real = real.replace(output, advice);
-    }
-    if std::env::var_os("WAVETANK_BLESS").is_some_and(|value| value == "1") && real != text {
-        fs::write(&path, real).expect("docs/advice.md is writable");
-        return;
-    }
-    assert_eq!(text, real, "WAVETANK_BLESS=1 writes it again");
-}
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_page_and_a_plan_have_advice() {

@@ -1,26 +1,18 @@
-//! What docs/autoscale.md shows is what the command prints, and the page and the plan know of it.
+//! A replay that scales, and what its page and its plan know of it.
 
 use std::fs;
 
-use crate::sandbox::{Sandbox, repository};
+use crate::sandbox::Sandbox;
 
-const PROMPT: &str = "$ wavetank ";
-
-/// Broken by: a change of a policy, of what is printed, or of the example in the text.
+/// Broken by: a change of a policy, or a page or a plan without it.
 #[test]
-fn the_documented_example_is_real() {
-    let text = fs::read_to_string(repository().join("docs/autoscale.md")).expect("docs/autoscale.md");
-    let block = text.split("```").find(|part| part.contains(PROMPT)).expect("there is an example");
-    let mut lines = block.lines().skip_while(|line| !line.starts_with(PROMPT));
-    let typed = lines.next().expect("a command").trim_start_matches(PROMPT).replace('\'', "");
+fn a_page_and_a_plan_know_of_changes() {
     let sandbox = Sandbox::with_examples();
-    let run = sandbox.run(&format!("{typed} --report-json r.json --html page.html"));
+    let config = r#"--autoscale-config {"max":4,"busy_up":0.9,"busy_down":0.4}"#;
+    let start = r#"--extra-engine-args {"startup_time":20}"#;
+    let line = format!("replay examples/conversation.jsonl --autoscale load {config} {start}");
+    let run = sandbox.run(&format!("{line} --report-json r.json --html page.html"));
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
-    let shown: Vec<&str> = lines.collect();
-    let printed: Vec<&str> =
-        run.stdout.lines().skip_while(|line| !line.starts_with("Scaling")).take(shown.len()).collect();
-    assert!(!shown.is_empty());
-    assert_eq!(printed, shown);
     let page = fs::read_to_string(sandbox.path("page.html")).expect("the page");
     assert!(page.contains("workers-over-time") && page.contains("time in passes 96 %, above 90 %"));
     let again = sandbox.run("replay --plan r.json --report-json again.json");

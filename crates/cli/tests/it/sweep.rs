@@ -148,7 +148,9 @@ fn documented_specs_run() {
     let whole: Vec<&str> = blocks.filter(|block| block.contains("[base]")).collect();
     assert_eq!(whole.len(), 2);
     for spec in whole {
-        let run = sandbox(spec).run("sweep s.toml");
+        let sandbox = Sandbox::with_examples();
+        sandbox.write("examples/s.toml", spec);
+        let run = sandbox.run("sweep examples/s.toml");
         assert_eq!(run.code, Some(0), "{spec}\n{}", run.stderr);
     }
 }

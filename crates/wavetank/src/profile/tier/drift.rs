@@ -4,7 +4,7 @@
 //! differ, so that a point whose passes happen to agree is given what points usually differ by. Of many
 //! points some are beyond that by chance: a tier drifted when more are.
 
-use wavetank_model::{TierPoint, TierProfile};
+use wavetank_model::{TierPoint, TierProfile, TierRoom};
 
 /// Changes below this many deviations of the difference are chance.
 const DEVIATIONS: f64 = 3.0;
@@ -49,6 +49,8 @@ impl Change {
     }
 
     fn between(before: &TierPoint, after: &TierPoint, usual: Option<f64>) -> Self {
+        // New room is written once: nothing says what it differs by.
+        let judged = after.room == TierRoom::Used;
         let change = |was: f64, is: f64| if was > 0.0 { is / was - 1.0 } else { 0.0 };
         let latency = |part: usize| change(at(before, part), at(after, part));
         Self {
@@ -56,7 +58,7 @@ impl Change {
             bandwidth: change(before.bytes_per_second, after.bytes_per_second),
             median: latency(MEDIAN),
             p99: latency(P99),
-            limit: usual.map(|usual| limit(before, after, usual)),
+            limit: judged.then_some(usual).flatten().map(|usual| limit(before, after, usual)),
         }
     }
 }
@@ -128,6 +130,11 @@ impl Drift {
         self.changes.iter().filter(|change| change.is_beyond()).count()
     }
 
+    /// How many points have a limit.
+    pub fn judged(&self) -> usize {
+        self.changes.iter().filter(|change| change.limit.is_some()).count()
+    }
+
     /// What the bandwidth of the point in the middle changed by.
     pub fn middle(&self) -> f64 {
         middle(self.changes.iter().map(|change| change.bandwidth).collect()).unwrap_or_default()
@@ -138,7 +145,7 @@ impl Drift {
         if self.changes.iter().all(|change| change.limit.is_none()) {
             return Verdict::Unknown;
         }
-        let is_more = self.beyond() as f64 > BY_CHANCE * self.changes.len() as f64;
+        let is_more = self.beyond() as f64 > BY_CHANCE * self.judged() as f64;
         if is_more { Verdict::Drifted } else { Verdict::Steady }
     }
 }

@@ -23,7 +23,7 @@ fn verdict(drift: &Drift) -> String {
     let counted = format!(
         "{} of {} points changed by more than passes differ, bandwidth by {:+.1} % in the middle",
         drift.beyond(),
-        drift.changes.len(),
+        drift.judged(),
         drift.middle() * 100.0
     );
     match drift.verdict() {
