@@ -1,7 +1,7 @@
 //! `wavetank doctor`: what this machine and a directory on it are like to run on, and what to do about what
 //! is not as it should be.
 //!
-//! A [`Check`] is one file of `checks` and one row of its table; it looks at a [`Subject`] and gives a
+//! A [`Check`] is one file of `checks` and one row of its table; it looks at a `Subject` and gives a
 //! [`Finding`]. What the kernel tells is read through `host`, what has to be tried out is tried by `trial`.
 
 mod checks;
