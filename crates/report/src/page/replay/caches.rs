@@ -134,6 +134,11 @@ fn by_worker(
 }
 
 fn worker_name(track: &Value) -> String {
-    let (first, last) = (number(track, "/first_worker"), number(track, "/last_worker"));
-    if first == last { format!("worker {first}") } else { format!("workers {first} to {last}") }
+    // A damaged report may lack either.
+    let told = |pointer| Some(number(track, pointer)).filter(|number| number.is_finite());
+    match (told("/first_worker"), told("/last_worker")) {
+        (Some(first), Some(last)) if first != last => format!("workers {first} to {last}"),
+        (Some(worker), _) | (None, Some(worker)) => format!("worker {worker}"),
+        (None, None) => "a worker".to_owned(),
+    }
 }
