@@ -119,8 +119,9 @@ impl Rows {
         }
         let reach = self.prefill.keys().map(|(tokens, context)| tokens + context).max().unwrap_or(0);
         for (&tokens, row) in prefill.rows.iter().zip(&prefill.cells) {
-            for (&context, cell) in prefill.columns.iter().zip(row) {
-                if cell.is_none() && tokens + context <= reach {
+            for (column, (&context, cell)) in prefill.columns.iter().zip(row).enumerate() {
+                // What lies behind the last goes on as the two before it.
+                if cell.is_none() && (column < 2 || tokens + context <= reach) {
                     return Err(prefill.hole(&self.prefill, (tokens, context)));
                 }
             }

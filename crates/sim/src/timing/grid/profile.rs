@@ -207,10 +207,6 @@ fn closed(ctx: &[u32], row: &[Option<f64>]) -> Vec<f64> {
     let mut values: Vec<f64> = Vec::with_capacity(row.len());
     for (at, cell) in row.iter().enumerate() {
         let value = cell.unwrap_or_else(|| {
-            // A single value says nothing of a slope.
-            if at < 2 {
-                return values.first().copied().unwrap_or_default();
-            }
             let slope = (values[at - 1] - values[at - 2]) / f64::from(ctx[at - 1] - ctx[at - 2]);
             values[at - 1] + slope.max(0.0) * f64::from(ctx[at] - ctx[at - 1])
         });
