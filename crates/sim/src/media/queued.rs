@@ -61,8 +61,9 @@ enum Duplex {
 
 struct Queued {
     rates: Rates,
-    /// Transfers before their first byte, with their bytes and their track.
-    starting: BinaryHeap<Reverse<(Nanos, TransferId, u64, usize)>>,
+    /// Transfers before their first byte, with their bytes and their track: in the order in which they began,
+    /// for the latency of all is the same.
+    starting: VecDeque<(Nanos, TransferId, u64, usize)>,
     /// One, or one for reads and one for writes.
     tracks: Vec<Track>,
     /// Of no bytes.
@@ -83,7 +84,7 @@ impl Queued {
         };
         Self {
             rates,
-            starting: BinaryHeap::new(),
+            starting: VecDeque::new(),
             tracks: operations.iter().map(track).collect(),
             nothing: BinaryHeap::new(),
         }
@@ -96,11 +97,11 @@ impl Queued {
 
     /// Lets those in whose latency is over by `now`, before any of their successors can end.
     fn let_in(&mut self, now: Nanos) {
-        while let Some(&Reverse((at, id, bytes, track))) = self.starting.peek() {
+        while let Some(&(at, id, bytes, track)) = self.starting.front() {
             if at > now || self.next_on_tracks().is_some_and(|end| end < at) {
                 return;
             }
-            self.starting.pop();
+            self.starting.pop_front();
             self.tracks[track].join(id, bytes, at);
         }
     }
@@ -112,13 +113,13 @@ impl Medium for Queued {
             return self.nothing.push(Reverse((now, transfer.id)));
         }
         let track = (transfer.operation == Operation::Write) as usize % self.tracks.len();
-        self.starting.push(Reverse((now + self.rates.latency(), transfer.id, transfer.bytes, track)));
+        self.starting.push_back((now + self.rates.latency(), transfer.id, transfer.bytes, track));
         self.let_in(now);
     }
 
     fn next(&self) -> Option<Nanos> {
         let nothing = self.nothing.peek().map(|&Reverse((at, _))| at);
-        let start = self.starting.peek().map(|&Reverse((at, ..))| at);
+        let start = self.starting.front().map(|&(at, ..)| at);
         [nothing, start, self.next_on_tracks()].into_iter().flatten().min()
     }
 

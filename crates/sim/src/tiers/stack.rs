@@ -153,7 +153,12 @@ impl Stack {
         while let Some((at, number)) = self.next_of_own()
             && at <= now
         {
-            self.tiers[number].borrow_mut().advance(at, sink);
+            // What a tier does concerns those below it, and those above only when a read ends: up to the
+            // next thing in another tier it goes on by itself.
+            let others = (0..self.own).filter(|&other| other != number);
+            let next_of_others = others.filter_map(|other| self.tiers[other].borrow().next()).min();
+            let until = next_of_others.map_or(now, |next| next.min(now));
+            self.tiers[number].borrow_mut().advance(until, sink);
             self.receive(number);
         }
     }

@@ -217,10 +217,8 @@ impl Tier {
             let write = self.ahead.peek().map(|Reverse(ahead)| ahead.at.max(self.at));
             let write = write.filter(|&at| at <= until);
             let limit = write.unwrap_or(until);
-            while self.medium.next().is_some_and(|next| next <= limit) {
-                if let Some((id, at)) = self.medium.end(limit) {
-                    self.end(id as u32, at, sink);
-                }
+            while let Some((id, at)) = self.medium.end(limit) {
+                self.end(id as u32, at, sink);
             }
             let Some(at) = write else { break };
             if let Some(Reverse(ahead)) = self.ahead.pop() {
@@ -234,6 +232,11 @@ impl Tier {
     fn begin_writes(&mut self, ahead: Ahead, now: Nanos, sink: &mut ServeSink<'_>) {
         let Ahead { worker, mut objects, .. } = ahead;
         let mut batch = Moving::to_write(worker, now);
+        if self.unit == TierUnit::Batch {
+            batch.objects.reserve(objects.len());
+            batch.places.reserve(objects.len());
+        }
+        self.shelf.warm(&objects);
         let mut evicted = self.spare.pop().unwrap_or_default();
         let mut dropped = 0;
         for &TierObject { group, slots } in &objects {

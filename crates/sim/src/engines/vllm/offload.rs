@@ -102,17 +102,21 @@ impl Vllm {
         let completed = self.completed_in(count);
         let Some(tiers) = &mut self.shell.tiers else { return };
         let (mut evicted, mut completed) = (evicted.into_iter().peekable(), completed.into_iter().peekable());
-        let mut at = start;
-        for (pass, &step) in (0..).zip(self.shell.stretch.steps(count)) {
-            if evicted.peek().is_some_and(|next| next.0 == pass) {
+        let steps = self.shell.stretch.steps(count);
+        let (mut at, mut passed) = (start, 0);
+        loop {
+            let passes = [evicted.peek().map(|next| next.0), completed.peek().map(|next| next.0)];
+            let Some(pass) = passes.into_iter().flatten().min() else { return };
+            at += steps[passed..pass as usize].iter().copied().sum();
+            passed = pass as usize;
+            if passes[0] == Some(pass) {
                 let keys = std::iter::from_fn(|| evicted.next_if(|next| next.0 == pass));
                 tiers.write_evicted(at, keys.map(|(_, key)| key));
             }
-            at += step;
-            if completed.peek().is_some_and(|next| next.0 == pass) {
+            if passes[1] == Some(pass) {
                 let full = std::iter::from_fn(|| completed.next_if(|next| next.0 == pass));
                 tiers.note(full.map(|(_, object)| object));
-                tiers.write_completed(at);
+                tiers.write_completed(at + steps[passed]);
             }
         }
     }
