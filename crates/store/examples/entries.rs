@@ -13,7 +13,7 @@ use std::time::Instant;
 use rustix::time::{ClockId, clock_gettime};
 use wavetank_cache::{Rules, eviction};
 use wavetank_store::backends::{self, Site};
-use wavetank_store::buffer::{PIECE, Region};
+use wavetank_store::buffer::{Mover, PIECE, Region};
 use wavetank_store::{Existing, Key, Lane, Outcome, Payload, Put, Store, Tier, Want};
 
 struct Load {
@@ -72,8 +72,8 @@ fn run(store: &Arc<Store>, lane: &mut Lane, load: &Load, phase: &str) -> Result<
 fn copy(load: &Load) -> Result<(), Box<dyn Error>> {
     let pieces = (load.entries * load.entry_bytes).div_ceil(PIECE as u64) as usize;
     let (from, to) = (Region::new(pieces)?, Region::new(load.depth)?);
-    let mut sources: Vec<_> = (0..pieces).filter_map(|_| from.take()).collect();
-    let mut targets: Vec<_> = (0..load.depth).filter_map(|_| to.take()).collect();
+    let mut sources: Vec<_> = (0..pieces).filter_map(|_| from.take(Mover::Device)).collect();
+    let mut targets: Vec<_> = (0..load.depth).filter_map(|_| to.take(Mover::Device)).collect();
     for buffer in sources.iter_mut().chain(&mut targets) {
         buffer.payload_mut().fill(1);
     }

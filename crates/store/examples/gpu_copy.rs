@@ -14,7 +14,7 @@ use cudarc::driver::{result, sys};
 use wavetank_model::ErrorKind;
 use wavetank_store::backend::{Backend, Completion, Held, NewEntry, Piece, Port};
 use wavetank_store::backends::{self, Site};
-use wavetank_store::buffer::{Buffer, PIECE, Region};
+use wavetank_store::buffer::{Buffer, Mover, PIECE, Region};
 use wavetank_store::{Key, payload};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -163,7 +163,7 @@ impl Plain {
     fn new(region: &Arc<Region>, bytes: u64) -> Outcome<Self> {
         let device = result::device::get(0)?;
         let stream = || result::stream::create(result::stream::StreamKind::NonBlocking);
-        let taken: Vec<Buffer> = std::iter::from_fn(|| region.take()).collect();
+        let taken: Vec<Buffer> = std::iter::from_fn(|| region.take(Mover::Device)).collect();
         let buffers = taken.iter().map(|buffer| buffer.payload().as_ptr().cast_mut()).collect();
         // SAFETY: the port's backend has initialised the driver; nothing is freed before the process ends.
         let memory = unsafe {
@@ -218,7 +218,7 @@ impl Lane<'_> {
             let into = way == Way::In || (way == Way::Both && number % 2 == 0);
             (held, piece, into)
         });
-        let mut buffers: VecDeque<Buffer> = std::iter::from_fn(|| self.region.take()).collect();
+        let mut buffers: VecDeque<Buffer> = std::iter::from_fn(|| self.region.take(Mover::Device)).collect();
         let (port, depth) = (&mut *self.port, self.depth);
         Measured::of(bytes, || {
             let mut done = Vec::with_capacity(BUFFERS);
@@ -281,7 +281,7 @@ fn verify(port: &mut dyn Port, region: &Arc<Region>) -> Outcome {
         let held =
             port.create(&NewEntry { key: &key, bytes: size, recipe: None, birth: Default::default() })?;
         for piece in &pieces {
-            let mut buffer = region.take().ok_or("no buffer")?;
+            let mut buffer = region.take(Mover::Device).ok_or("no buffer")?;
             payload::fill(seed, piece.offset, &mut buffer.payload_mut()[..piece.len]);
             port.write(&held, *piece, buffer, None);
         }

@@ -90,10 +90,10 @@ pub trait Port {
     /// How many pieces are queued or with the device.
     fn in_flight(&self) -> usize;
 
-    /// How many of them are done already, where the caller's thread does the work: its buffers are the sooner
-    /// of use again, and still in the processor's cache, the sooner they are reaped.
-    fn at_hand(&self) -> usize {
-        0
+    /// Whether the caller's thread does the work: pieces in flight are then done, and their buffers are the
+    /// sooner of use again, and still in the processor's cache, the sooner they are reaped.
+    fn is_inline(&self) -> bool {
+        false
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use wavetank_cache::TierId;
 
 use crate::backend::{Completion, Piece, Port};
-use crate::buffer::{Buffer, Region};
+use crate::buffer::{Buffer, Mover, Region};
 use crate::clock::Clock;
 use crate::flow::{Current, Flow, Sent};
 use crate::layout::header_len;
@@ -121,7 +121,19 @@ impl Pipes {
 
     /// Whether pieces are done that were not reaped.
     fn has_at_hand(&self) -> bool {
-        self.ports.iter().any(|port| port.at_hand() > 0)
+        self.ports.iter().any(|port| port.is_inline() && port.in_flight() > 0)
+    }
+
+    /// Who puts the bytes of a transfer into a buffer, or takes them out where this thread makes them.
+    fn mover_of(&self, transfer: &Transfer) -> Mover {
+        let tier = match (&transfer.source, &transfer.target) {
+            (Source::Tier { tier, .. }, _) => Some(*tier),
+            (_, target) => target.as_ref().map(|target| target.tier),
+        };
+        match tier.is_none_or(|tier| self.ports[usize::from(tier)].is_inline()) {
+            true => Mover::Thread,
+            false => Mover::Device,
+        }
     }
 
     /// Begins with the next piece of a transfer that has more.
@@ -131,7 +143,7 @@ impl Pipes {
         if is_full || self.has_at_hand() {
             return Fed::Full;
         }
-        let Some(mut buffer) = self.region.take() else { return Fed::Full };
+        let Some(mut buffer) = self.region.take(self.mover_of(transfer)) else { return Fed::Full };
         let part = transfer.next_part().expect("the transfer has more");
         if let Source::Tier { tier, held, .. } = &transfer.source {
             let piece = piece(job, part, Way::Read);

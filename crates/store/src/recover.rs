@@ -10,7 +10,7 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, pread};
 
 use crate::backend::{Found, Recovery};
-use crate::buffer::{ALIGN, Buffer, HEADROOM, Region};
+use crate::buffer::{ALIGN, Buffer, HEADROOM, Mover, Region};
 use crate::folder::{Filed, Folder, Kept};
 use crate::key::Key;
 use crate::layout::{Header, NotAHeader, file_len};
@@ -21,7 +21,7 @@ use crate::spares::SpareFile;
 pub(crate) fn recover(folder: &Arc<Folder>, report: &mut dyn FnMut(Found)) -> io::Result<Recovery> {
     folder.recovers()?;
     let region = Region::new(1)?;
-    let buffer = region.take().expect("nothing else uses it");
+    let buffer = region.take(Mover::Device).expect("nothing else uses it");
     let mut scan = Scan { folder, buffer, latest: HashMap::new(), counts: Recovery::default() };
     for (shard, directory) in folder.shards() {
         scan.directory(shard, directory)?;

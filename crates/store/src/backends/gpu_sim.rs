@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::Key;
     use crate::backend::{Completion, NewEntry, Piece, Seal};
-    use crate::buffer::{PIECE, Region};
+    use crate::buffer::{Mover, PIECE, Region};
     use crate::payload;
 
     /// More than any machine has: only what has no seed is held.
@@ -64,7 +64,7 @@ mod tests {
         port.write(
             &held,
             Piece { token: 0, offset: 0, len: PIECE },
-            region.take().unwrap(),
+            region.take(Mover::Thread).unwrap(),
             Some(Seal { checksum: 0 }),
         );
         let mut done: Vec<Completion> = Vec::new();
@@ -72,7 +72,11 @@ mod tests {
         port.reap(deadline(), &mut done).unwrap();
         done.clear();
         for token in 0..4 {
-            port.read(&held, Piece { token, offset: token << 38, len: PIECE }, region.take().unwrap());
+            port.read(
+                &held,
+                Piece { token, offset: token << 38, len: PIECE },
+                region.take(Mover::Thread).unwrap(),
+            );
         }
         while done.len() < 4 {
             port.reap(deadline(), &mut done).unwrap();

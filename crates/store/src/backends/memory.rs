@@ -166,7 +166,7 @@ impl Port for MemoryPort {
         self.done.len()
     }
 
-    fn at_hand(&self) -> usize {
-        self.done.len()
+    fn is_inline(&self) -> bool {
+        true
     }
 }

@@ -80,7 +80,7 @@ impl Port for NullPort {
         self.done.len()
     }
 
-    fn at_hand(&self) -> usize {
-        self.done.len()
+    fn is_inline(&self) -> bool {
+        true
     }
 }

@@ -172,7 +172,7 @@ impl Port for RecordedPort {
         self.inner.in_flight()
     }
 
-    fn at_hand(&self) -> usize {
-        self.inner.at_hand()
+    fn is_inline(&self) -> bool {
+        self.inner.is_inline()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wavetank_store::backend::{Backend, Completion, Held, NewEntry, Piece, Port, Seal};
-use wavetank_store::buffer::{PIECE, Region};
+use wavetank_store::buffer::{Mover, PIECE, Region};
 use wavetank_store::{Key, checksum, payload};
 
 /// After this long without a completion a port counts as hung.
@@ -100,7 +100,7 @@ impl Driver {
     fn queue(&mut self, work: &[Work<'_>], from: usize) -> usize {
         let mut queued = 0;
         for (index, Work { held, offset, len, way }) in work.iter().enumerate().skip(from) {
-            let Some(mut buffer) = self.region.take() else { break };
+            let Some(mut buffer) = self.region.take(Mover::Thread) else { break };
             let piece = Piece { token: index as u64 * TOKEN_STEP, offset: *offset, len: *len };
             match way {
                 Way::Read => {

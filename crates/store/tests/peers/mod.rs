@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use wavetank_store::backend::{Backend, Completion, Found, Held, NewEntry, Piece, Port, Recovery, Seal};
 use wavetank_store::backends::{self, Site};
-use wavetank_store::buffer::{PIECE, Region};
+use wavetank_store::buffer::{Mover, PIECE, Region};
 use wavetank_store::{Key, Payload, checksum};
 
 /// The sizes every backend has to bring back: around one piece, and several parts of an upload.
@@ -92,7 +92,7 @@ impl Lane {
         let (mut next, mut done, mut problem) = (0, Vec::new(), None);
         while next < order.len() || self.port.in_flight() > 0 {
             if next < order.len()
-                && let Some(buffer) = self.region.take()
+                && let Some(buffer) = self.region.take(Mover::Device)
             {
                 let piece = order[next];
                 next += 1;

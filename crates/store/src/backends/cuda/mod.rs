@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::backend::{Completion, NewEntry, Piece};
-    use crate::buffer::PIECE;
+    use crate::buffer::{Mover, PIECE};
     use crate::{Key, payload};
 
     fn site(location: &str, capacity: Option<u64>) -> Site {
@@ -168,14 +168,14 @@ mod tests {
         let offsets = [0, PIECE, 2 * PIECE].map(|offset| offset as u64);
         let pieces = [0, 1, 2].map(|i| Piece { token: i as u64, offset: offsets[i], len: sizes[i] });
         for piece in pieces {
-            let mut buffer = region.take().unwrap();
+            let mut buffer = region.take(Mover::Device).unwrap();
             payload::fill(5, piece.offset, &mut buffer.payload_mut()[..piece.len]);
             port.write(&held, piece, buffer, None);
         }
         drop(finished(&mut *port));
         let held = port.commit(held).unwrap();
         for piece in pieces {
-            let mut buffer = region.take().unwrap();
+            let mut buffer = region.take(Mover::Device).unwrap();
             buffer.payload_mut().fill(0);
             port.read(&held, piece, buffer);
         }
@@ -185,9 +185,9 @@ mod tests {
             payload::fill(5, piece.offset, &mut expected[..piece.len]);
             assert!(done.result.is_ok() && done.buffer.payload()[..piece.len] == expected[..piece.len]);
         }
-        port.read(&held, pieces[0], region.take().unwrap());
+        port.read(&held, pieces[0], region.take(Mover::Device).unwrap());
         drop(port);
-        let buffers: Vec<_> = std::iter::from_fn(|| region.take()).collect();
+        let buffers: Vec<_> = std::iter::from_fn(|| region.take(Mover::Device)).collect();
         assert_eq!(buffers.len(), 4, "the port gave back what was on its way");
     }
 

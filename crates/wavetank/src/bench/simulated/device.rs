@@ -220,7 +220,7 @@ impl Port for DevicePort {
         self.under_way.iter().map(|stretch| stretch.waiting.len()).sum()
     }
 
-    fn at_hand(&self) -> usize {
-        if self.device.nature.is_inline { self.in_flight() } else { 0 }
+    fn is_inline(&self) -> bool {
+        self.device.nature.is_inline
     }
 }
