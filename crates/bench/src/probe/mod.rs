@@ -15,6 +15,7 @@ mod set;
 mod tests;
 mod window;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -71,9 +72,7 @@ pub(crate) fn probe_on(
     plan: &ProbePlan,
     observer: ProbeObserver<'_>,
 ) -> Result<Probed> {
-    let eviction = (eviction::policy("lru")?.build)(&Settings::default())?;
-    let tier = Tier { backend, capacity_bytes: None, eviction };
-    let store = Store::open(vec![tier], Rules::default())?;
+    let store = alone(backend)?;
     if !store.is_empty() {
         let what = format!("{} entries are there already", store.len());
         return Err(Error::usage(what).at(plan.location.clone()).hint("name a place without any"));
@@ -87,6 +86,12 @@ pub(crate) fn probe_on(
         (Err(failed), Err(kept)) => Err(failed.hint(kept.to_string())),
         (Err(failed), Ok(())) | (Ok(()), Err(failed)) => Err(failed),
     }
+}
+
+/// A store of nothing else.
+fn alone(backend: Arc<dyn Backend>) -> Result<Arc<Store>> {
+    let eviction = (eviction::policy("lru")?.build)(&Settings::default())?;
+    Store::open(vec![Tier { backend, capacity_bytes: None, eviction }], Rules::default())
 }
 
 /// Removes every entry and what the backend keeps for later ones, many at a time: a server may be far away.
@@ -129,7 +134,9 @@ impl Probe<'_, '_> {
         let others = self.plan.sizes.iter().filter(|bytes| first.is_none_or(|load| load.bytes != **bytes));
         others.copied().try_for_each(|bytes| self.fill(bytes, &mut tallies))?;
         self.passes(&mut tallies)?;
-        self.done.points = tallies.into_iter().filter_map(|(load, tally)| tally.point(load)).collect();
+        let making = self.making()?;
+        let point = |(load, tally): (Load, Tally)| tally.point(load, making[&load.bytes]);
+        self.done.points = tallies.into_iter().filter_map(point).collect();
         self.done.partial = self.is_stopped();
         Ok(())
     }
@@ -146,6 +153,18 @@ impl Probe<'_, '_> {
             (self.observer.measured)();
         }
         Ok(())
+    }
+
+    /// Processor time that making the bytes of an entry takes, by its length.
+    fn making(&mut self) -> Result<BTreeMap<u64, f64>> {
+        let site = Site { location: String::new(), capacity_bytes: None, options: BTreeMap::new().into() };
+        let nothing = alone(backends::open("null", &site)?)?;
+        let plan = self.plan;
+        let making = |bytes: &u64| {
+            let crew = Crew { store: &nothing, ..self.crew(Load::writes(*bytes, 1)) };
+            Ok((*bytes, point::making_seconds(crew)?))
+        };
+        plan.sizes.iter().map(making).collect()
     }
 
     fn sustained(&mut self, load: Load) -> Result<()> {

@@ -12,6 +12,7 @@ use super::crew::{Crew, Halt, Hand};
 use super::plan::Load;
 use super::set::{Ended, ended};
 use super::window::{Moment, Span, Window};
+use crate::kernel::thread_cpu_seconds;
 
 /// Which share of the time goes by before anything is counted.
 const WARM_UP_SHARE: f64 = 0.2;
@@ -38,6 +39,7 @@ pub(super) fn fill(crew: Crew<'_>, entries: &Range<u64>) -> Result<Option<Seen>>
     let parts = crew.work(|mut hand, halt| {
         let start = *begun.get_or_init(Instant::now);
         let mut seen = Seen::default();
+        let labour = Labour::begin();
         (0..hand.depth).for_each(|_| _ = hand.part.fill(&mut hand.lane, entries));
         while let Some(done) = hand.lane.wait() {
             if halt.is_called() {
@@ -46,6 +48,7 @@ pub(super) fn fill(crew: Crew<'_>, entries: &Range<u64>) -> Result<Option<Seen>>
             seen.count(ended(done.outcome)?, done.times, start.elapsed());
             hand.part.fill(&mut hand.lane, entries);
         }
+        labour.end(&mut seen);
         Ok(seen)
     })?;
     Ok(parts.and_then(|parts| parts.into_iter().reduce(Seen::beside)))
@@ -54,6 +57,7 @@ pub(super) fn fill(crew: Crew<'_>, entries: &Range<u64>) -> Result<Option<Seen>>
 /// One thread's operations.
 fn count(mut hand: Hand, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
     let mut seen = Seen::default();
+    let mut labour = None;
     (0..hand.depth).for_each(|_| hand.part.ask(&mut hand.lane));
     while let Some(done) = hand.lane.wait() {
         if halt.is_called() {
@@ -62,18 +66,51 @@ fn count(mut hand: Hand, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
         let ended = ended(done.outcome)?;
         match window.saw_end(Instant::now()) {
             Moment::Before => {}
-            Moment::Inside(elapsed) => seen.count(ended, done.times, elapsed),
-            Moment::After => continue,
+            Moment::Inside(elapsed) => {
+                seen.count(ended, done.times, elapsed);
+                labour.get_or_insert_with(Labour::begin);
+            }
+            Moment::After => {
+                labour.take().into_iter().for_each(|labour| labour.end(&mut seen));
+                continue;
+            }
         }
         hand.part.ask(&mut hand.lane);
     }
+    labour.into_iter().for_each(|labour| labour.end(&mut seen));
     Ok(seen)
+}
+
+/// The processor time of a thread from one operation on.
+struct Labour {
+    begun_seconds: f64,
+}
+
+impl Labour {
+    fn begin() -> Self {
+        Self { begun_seconds: thread_cpu_seconds() }
+    }
+
+    /// It was for what the thread has seen.
+    fn end(self, seen: &mut Seen) {
+        seen.cpu_seconds = thread_cpu_seconds() - self.begun_seconds;
+    }
+}
+
+/// Processor time that making the bytes of an entry takes: of writes with nothing behind them.
+pub(super) fn making_seconds(crew: Crew<'_>) -> Result<f64> {
+    const BYTES: u64 = 64 << 20;
+    let load = Load { depth: 1, ..crew.load };
+    let entries = 0..(BYTES / load.bytes.max(1)).clamp(8, 512);
+    let seen = fill(Crew { load, threads: 1, ..crew }, &entries)?;
+    Ok(seen.map_or(0.0, |seen| seen.cpu_seconds / entries.end as f64))
 }
 
 /// What ended while it was counted.
 #[derive(Default)]
 pub(super) struct Seen {
     elapsed: Duration,
+    cpu_seconds: f64,
     reads: Latencies,
     writes: Latencies,
 }
@@ -91,6 +128,7 @@ impl Seen {
     /// Together with what another thread saw at the same time.
     fn beside(mut self, other: Self) -> Self {
         self.elapsed = self.elapsed.max(other.elapsed);
+        self.cpu_seconds += other.cpu_seconds;
         self.reads.add(&other.reads);
         self.writes.add(&other.writes);
         self
@@ -101,6 +139,7 @@ impl Seen {
 #[derive(Default)]
 pub(super) struct Tally {
     seconds: f64,
+    cpu_seconds: f64,
     pass_bytes_per_second: Vec<f64>,
     reads: Latencies,
     writes: Latencies,
@@ -114,14 +153,18 @@ impl Tally {
             return;
         }
         self.seconds += seconds;
+        self.cpu_seconds += seen.cpu_seconds;
         self.pass_bytes_per_second.push(operations as f64 * load.bytes as f64 / seconds);
         self.reads.add(&seen.reads);
         self.writes.add(&seen.writes);
     }
 
-    /// The point; `None` where nothing was seen of it.
-    pub(super) fn point(self, load: Load) -> Option<TierPoint> {
+    /// The point, where making the bytes of an entry takes so long; `None` where nothing was seen of it.
+    pub(super) fn point(self, load: Load, making_seconds: f64) -> Option<TierPoint> {
         let operations = self.reads.count + self.writes.count;
+        let cpu_seconds = self.cpu_seconds - making_seconds * self.writes.count as f64;
+        let (read, write) = (self.reads.summary(), self.writes.summary());
+        let longest = [&read, &write].into_iter().flatten().map(TierLatency::longest_us).fold(0.0, f64::max);
         (operations > 0).then(|| TierPoint {
             read_share: load.read_share,
             room: load.room,
@@ -132,8 +175,9 @@ impl Tally {
             seconds: self.seconds,
             bytes_per_second: operations as f64 * load.bytes as f64 / self.seconds,
             pass_bytes_per_second: self.pass_bytes_per_second,
-            read: self.reads.summary(),
-            write: self.writes.summary(),
+            cpu_us: (cpu_seconds / operations as f64 * 1e6).clamp(0.0, longest),
+            read,
+            write,
         })
     }
 }
@@ -202,10 +246,10 @@ mod tests {
         tally.add(load, &seen(1..=30, 1));
         tally.add(load, &seen(1..=30, 3));
         tally.add(load, &seen(std::iter::empty(), 0));
-        let point = tally.point(load).unwrap();
+        let point = tally.point(load, 0.0).unwrap();
         assert_eq!((point.operations, point.seconds, point.bytes_per_second), (60, 4.0, 150.0));
         assert_eq!(point.pass_bytes_per_second, [300.0, 100.0]);
-        assert_eq!(Tally::default().point(load), None);
+        assert_eq!(Tally::default().point(load, 0.0), None);
     }
 
     /// Broken by: threads whose times are added up.
@@ -214,7 +258,7 @@ mod tests {
         let load = Load::writes(10, 2);
         let mut tally = Tally::default();
         tally.add(load, &seen(1..=10, 2).beside(seen(1..=20, 3)));
-        let point = tally.point(load).unwrap();
+        let point = tally.point(load, 0.0).unwrap();
         assert_eq!((point.operations, point.seconds, point.bytes_per_second), (30, 3.0, 100.0));
     }
 
@@ -224,7 +268,7 @@ mod tests {
         let load = Load::writes(1, 1);
         let mut tally = Tally::default();
         tally.add(load, &seen((1..=40).map(|number| number * 10), 1));
-        let read = tally.point(load).unwrap().read.unwrap();
+        let read = tally.point(load, 0.0).unwrap().read.unwrap();
         let expected = [10.0, 40.0, 100.0, 200.0, 300.0, 360.0, 380.0, 400.0, 400.0, 400.0];
         for (quantile, expected) in read.quantiles_us.into_iter().zip(expected) {
             assert!((quantile / expected - 1.0).abs() < 1e-3, "{quantile} for {expected}");

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicIsize;
 use std::time::{Duration, Instant};
 
+use wavetank_model::TierLatency;
 use wavetank_store::backend::{Completion, Held, NewEntry, Piece, Port, Seal};
 use wavetank_store::buffer::{Buffer, Region};
 use wavetank_store::wrappers::throttle::{Limits, wrap};
@@ -80,6 +81,9 @@ fn check(plan: &ProbePlan, probed: &Probed) {
             0.0 => assert!(point.reads == 0 && point.read.is_none()),
             _ => assert!(point.reads <= point.operations),
         }
+        let longest = point.read.iter().chain(&point.write).map(TierLatency::longest_us).fold(0.0, f64::max);
+        assert!((0.0..=longest).contains(&point.cpu_us), "{point:?}");
+        assert!(point.cpu_us > 0.0 || point.reads == 0, "reading takes a thread's time: {point:?}");
         for latency in point.read.iter().chain(&point.write) {
             assert!(latency.quantiles_us.is_sorted() && latency.quantiles_us[0] > 0.0);
             let longest = latency.quantiles_us[latency.quantiles_us.len() - 1];

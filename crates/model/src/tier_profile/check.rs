@@ -1,6 +1,8 @@
 //! Whether a profile that was read can be what was measured.
 
-use super::{Sustained, TIER_LAYOUT, TierFlaw, TierLatency, TierPoint, TierProfile, TierSettings};
+use super::{
+    Sustained, TIER_LAYOUT, TIER_QUANTILES, TierFlaw, TierLatency, TierPoint, TierProfile, TierSettings,
+};
 
 /// A bandwidth is written with all its digits: more than this is another number.
 const ROUNDING: f64 = 1e-6;
@@ -93,15 +95,23 @@ impl TierPoint {
             (self.read.is_some() == (self.reads > 0), "read", AS_COUNTED),
             (self.write.is_some() == (self.reads < self.operations), "write", AS_COUNTED),
         ];
+        let longest = self.read.iter().chain(&self.write).map(TierLatency::longest_us).fold(0.0, f64::max);
+        let is_spent = (0.0..=longest).contains(&self.cpu_us);
+        let spent = [(is_spent, "cpu_us", "must be between 0 and the longest that was seen")];
         let latencies = || self.read.iter().chain(&self.write).find_map(TierLatency::flaw);
-        broken(&rules).or_else(latencies)
+        broken(&rules).or_else(latencies).or_else(|| broken(&spent))
     }
 }
 
 impl TierLatency {
+    /// The longest that was seen.
+    pub fn longest_us(&self) -> f64 {
+        self.quantiles_us[TIER_QUANTILES.len() - 1]
+    }
+
     fn flaw(&self) -> Option<(&'static str, &'static str)> {
         let all = &self.quantiles_us;
-        let longest = all[all.len() - 1];
+        let longest = self.longest_us();
         let is_sound = all.iter().all(|it| it.is_finite() && *it >= 0.0) && all.is_sorted();
         let rules = [
             (is_sound, "quantiles_us", "must rise"),
@@ -136,6 +146,7 @@ mod tests {
     fn profile() -> TierProfile {
         let latency = TierLatency { mean_us: 5.0, device_mean_us: 4.0, quantiles_us: [5.0; 10] };
         let point = TierPoint {
+            cpu_us: 1.0,
             read_share: 1.0,
             room: TierRoom::Used,
             bytes: 4096,
@@ -173,7 +184,7 @@ mod tests {
     fn what_cannot_have_been_measured_is_found() {
         type Damage = fn(&mut TierProfile);
         assert_eq!(profile().flaw(), None);
-        let cases: [(&str, Damage); 14] = [
+        let cases: [(&str, Damage); 15] = [
             ("layout", |it| it.layout.push('1')),
             ("points", |it| it.points.clear()),
             ("bytes", |it| it.points.push(it.points[0].clone())),
@@ -197,6 +208,7 @@ mod tests {
             }),
             ("write", |it| it.points[0].write = it.points[0].read.clone()),
             ("quantiles_us", |it| it.points[0].read.as_mut().unwrap().quantiles_us[3] = 4.0),
+            ("cpu_us", |it| it.points[0].cpu_us = 5.1),
             ("mean_us", |it| it.points[0].read.as_mut().unwrap().mean_us = 6.0),
         ];
         for (field, damage) in cases {

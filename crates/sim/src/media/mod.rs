@@ -35,6 +35,12 @@ pub trait Medium: Send {
     /// Takes the next transfer that has ended by `now`, with its end.
     fn end(&mut self, now: Nanos) -> Option<(TransferId, Nanos)>;
 
+    /// What a thread that asks for `transfer` now spends on it of its own time, in which it does nothing
+    /// else. Nothing, unless it was measured.
+    fn cpu(&self, _transfer: Transfer) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// How long an operation takes that has the medium to itself, on average.
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos;
 

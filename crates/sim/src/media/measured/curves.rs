@@ -1,6 +1,8 @@
 //! Mean latencies and their spread between the points that were measured.
 
-use wavetank_model::{Error, Operation, Result, TIER_QUANTILES, TierLatency, TierProfile, TierRoom};
+use wavetank_model::{
+    Error, Operation, Result, TIER_QUANTILES, TierLatency, TierPoint, TierProfile, TierRoom,
+};
 
 use super::super::Transfer;
 
@@ -37,6 +39,8 @@ struct Size {
 struct Point {
     depth: f64,
     mean_ns: f64,
+    /// Processor time of who asked, of one operation.
+    cpu_ns: f64,
     /// Latencies at [`TIER_QUANTILES`], over their mean.
     shape: [f64; TIER_QUANTILES.len()],
 }
@@ -46,10 +50,9 @@ impl Curves {
     pub(super) fn of(profile: &TierProfile) -> Result<Self> {
         let (mut reads, mut writes, mut new_writes) = (Vec::new(), Vec::new(), Vec::new());
         for point in &profile.points {
-            let place = (point.read_share, point.bytes, f64::from(point.depth));
             let written = if point.room == TierRoom::New { &mut new_writes } else { &mut writes };
-            point.read.iter().for_each(|latency| enter(&mut reads, place, latency));
-            point.write.iter().for_each(|latency| enter(written, place, latency));
+            point.read.iter().for_each(|latency| enter(&mut reads, point, latency));
+            point.write.iter().for_each(|latency| enter(written, point, latency));
         }
         if let Some((what, _)) = [("reads", &reads), ("writes", &writes)].iter().find(|it| it.1.is_empty()) {
             return Err(Error::usage(format!("medium \"measured\": the profile has no {what}"))
@@ -79,6 +82,17 @@ impl Curves {
         let (low, high, part) = between(mixes, beside.read_share, |mix| mix.read_share);
         let at = |mix: &Mix| mix.mean_ns(bytes, beside.depth);
         blend(at(&mixes[low]), at(&mixes[high]), part)
+    }
+
+    /// The processor time of an operation beside others of its kind.
+    pub(super) fn cpu_ns(&self, transfer: Transfer, depth: f64) -> f64 {
+        let Transfer { operation, bytes, room, .. } = transfer;
+        let mix = match (operation, self.new_writes.first()) {
+            (Operation::Read, _) => &self.reads[self.reads.len() - 1],
+            (Operation::Write, Some(new)) if room == TierRoom::New => new,
+            (Operation::Write, _) => &self.writes[0],
+        };
+        mix.cpu_ns(bytes, depth)
     }
 
     /// The latency of one operation over the mean, `chance` of the way through those that were seen nearest
@@ -119,17 +133,25 @@ impl Mix {
         point.expect("a size has depths").quantile(chance)
     }
 
+    fn mean_ns(&self, bytes: u64, depth: f64) -> f64 {
+        self.of_size(bytes, |size| size.mean_ns(depth))
+    }
+
+    fn cpu_ns(&self, bytes: u64, depth: f64) -> f64 {
+        self.of_size(bytes, |size| size.cpu_ns(depth))
+    }
+
     /// Between sizes on a logarithmic scale; what is longer than all takes longer by as much, what is shorter
     /// as long as the shortest.
-    fn mean_ns(&self, bytes: u64, depth: f64) -> f64 {
+    fn of_size(&self, bytes: u64, time_ns: impl Fn(&Size) -> f64) -> f64 {
         let wanted = (bytes as f64).max(1.0).ln();
         let (low, high, part) = between(&self.sizes, wanted, |size| (size.bytes as f64).ln());
-        let (low, high) = (&self.sizes[low], &self.sizes[high]);
         let last = &self.sizes[self.sizes.len() - 1];
         if bytes > last.bytes {
-            return last.mean_ns(depth) * bytes as f64 / last.bytes as f64;
+            return time_ns(last) * bytes as f64 / last.bytes as f64;
         }
-        blend(low.mean_ns(depth).ln(), high.mean_ns(depth).ln(), part).exp()
+        let [low, high] = [low, high].map(|at| time_ns(&self.sizes[at]).max(f64::MIN_POSITIVE).ln());
+        blend(low, high, part).exp()
     }
 }
 
@@ -140,13 +162,22 @@ impl Size {
         if depth > last.depth {
             return last.mean_ns * depth / last.depth;
         }
+        self.of_depth(depth, |point| point.mean_ns)
+    }
+
+    /// The same with more than were measured.
+    fn cpu_ns(&self, depth: f64) -> f64 {
+        self.of_depth(depth, |point| point.cpu_ns)
+    }
+
+    fn of_depth(&self, depth: f64, time_ns: impl Fn(&Point) -> f64) -> f64 {
         let (low, high, part) = between(&self.depths, depth, |point| point.depth);
-        blend(self.depths[low].mean_ns, self.depths[high].mean_ns, part)
+        blend(time_ns(&self.depths[low]), time_ns(&self.depths[high]), part)
     }
 }
 
 impl Point {
-    fn of(depth: f64, latency: &TierLatency) -> Self {
+    fn of(point: &TierPoint, latency: &TierLatency) -> Self {
         let seen = &latency.quantiles_us;
         let steps = TIER_QUANTILES.windows(2).zip(seen.windows(2));
         let area: f64 = steps.map(|(u, q)| (u[1] - u[0]) * (q[0] + q[1]) / 2.0).sum();
@@ -156,7 +187,12 @@ impl Point {
             true => seen.map(|quantile| quantile / own_mean),
             false => [1.0; TIER_QUANTILES.len()],
         };
-        Self { depth, mean_ns: (latency.mean_us * 1000.0).max(1.0), shape }
+        Self {
+            depth: f64::from(point.depth),
+            mean_ns: (latency.mean_us * 1000.0).max(1.0),
+            cpu_ns: point.cpu_us * 1000.0,
+            shape,
+        }
     }
 
     fn quantile(&self, chance: f64) -> f64 {
@@ -165,9 +201,9 @@ impl Point {
     }
 }
 
-/// Puts what was measured at a place (share of reads, bytes, depth) where it belongs.
-fn enter(mixes: &mut Vec<Mix>, place: (f64, u64, f64), latency: &TierLatency) {
-    let (read_share, bytes, depth) = place;
+/// Puts what was measured at a point where it belongs.
+fn enter(mixes: &mut Vec<Mix>, point: &TierPoint, latency: &TierLatency) {
+    let &TierPoint { read_share, bytes, .. } = point;
     let index = mixes.iter().position(|mix| mix.read_share == read_share).unwrap_or_else(|| {
         mixes.push(Mix { read_share, sizes: Vec::new() });
         mixes.len() - 1
@@ -177,7 +213,7 @@ fn enter(mixes: &mut Vec<Mix>, place: (f64, u64, f64), latency: &TierLatency) {
         sizes.push(Size { bytes, depths: Vec::new() });
         sizes.len() - 1
     });
-    sizes[index].depths.push(Point::of(depth, latency));
+    sizes[index].depths.push(Point::of(point, latency));
 }
 
 /// The neighbours of `wanted` in a rising list, and how far it is from the first to the second; at the ends

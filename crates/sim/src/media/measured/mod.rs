@@ -152,6 +152,12 @@ impl Medium for Measured {
         Some((ended.transfer.id, end))
     }
 
+    fn cpu(&self, transfer: Transfer) -> Nanos {
+        let all: f64 = self.under_way.iter().map(Active::pieces).sum();
+        let depth = (all / pieces(transfer.bytes)).max(1.0);
+        Nanos(self.curves.cpu_ns(transfer, depth).round() as u64)
+    }
+
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos {
         let read_share = if operation == Operation::Read { 1.0 } else { 0.0 };
         Nanos(self.curves.mean_ns(operation, bytes, Beside { depth: 1.0, read_share }).round() as u64)

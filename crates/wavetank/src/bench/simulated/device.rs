@@ -37,6 +37,8 @@ pub(super) struct Nature {
     pub(super) room: Option<u64>,
     /// Whether the thread that asks moves the bytes itself.
     pub(super) is_inline: bool,
+    /// Whether there is one such thread: what it spends on an entry holds up all others.
+    pub(super) holds_up: bool,
 }
 
 impl Device {
@@ -161,9 +163,11 @@ impl DevicePort {
         let entry: &Entry = held.as_any().downcast_ref().expect("an entry of this device");
         let whole = offset - offset % self.stretch_bytes + self.stretch_bytes;
         let end = entry.booked.bytes.min(whole);
-        let id = timeline.begin(*tier, operation, (end - offset, entry.booked.room));
+        let (id, spent) = timeline.begin(*tier, operation, (end - offset, entry.booked.room));
         if nature.is_inline {
             timeline.pass(id);
+        } else if nature.holds_up {
+            timeline.spend(spent);
         }
         Stretch { held: Arc::clone(held), operation, id, ended: None, next: offset, end, waiting: Vec::new() }
     }

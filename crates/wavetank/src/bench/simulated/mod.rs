@@ -130,6 +130,7 @@ impl BenchPlan {
         Ok(Nature {
             room: tier.capacity_bytes.filter(|_| caps.keeps_bytes && !caps.survives),
             is_inline: caps.inline && self.run.io_threads == 1,
+            holds_up: self.run.io_threads == 1,
         })
     }
 }

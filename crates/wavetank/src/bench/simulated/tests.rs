@@ -6,6 +6,10 @@ use std::sync::atomic::AtomicBool;
 use serde_json::Value;
 use wavetank_bench::{Load, Unwatched};
 
+use wavetank_store::Key;
+use wavetank_store::backend::{Birth, NewEntry, Piece};
+use wavetank_store::buffer::{Mover, Region};
+
 use super::*;
 use crate::bench::args::GenerationMode;
 use crate::bench::finished::Benched;
@@ -41,6 +45,30 @@ fn args(folder: &Path) -> BenchArgs {
         enable_rag: true,
         rag_num_docs: Some(4),
         ..BenchArgs::default()
+    }
+}
+
+/// Broken by: a thread that asks in no time, or one that is held up beside others by what it does.
+#[test]
+fn a_single_thread_spends_time_on_what_it_asks_for() {
+    let profile = crate::profile::tier::testing::profile();
+    let spent = std::time::Duration::from_nanos((profile.points[0].cpu_us * 1000.0) as u64);
+    let Value::Object(parameters) = serde_json::json!({ "profile": profile }) else { unreachable!() };
+    let medium = MediumConfig { name: MEASURED.to_owned(), parameters };
+    for (holds_up, expected) in [(true, spent), (false, std::time::Duration::ZERO)] {
+        let clock = wavetank_store::Clock::modelled();
+        let timeline = Arc::new(Timeline::of(clock.clone(), vec![medium.build(1).unwrap()]));
+        let nature = Nature { room: None, is_inline: false, holds_up };
+        let device: Arc<dyn Backend> = Arc::new(Device::new(&timeline, 0, nature));
+        let region = Region::new(1).unwrap();
+        let mut port = device.port(&region, 1).unwrap();
+        let key = Key::new(b"a".as_slice());
+        let entry =
+            NewEntry { key: &key, bytes: profile.points[0].bytes, recipe: None, birth: Birth::default() };
+        let held = port.create(&entry).unwrap();
+        let (start, piece) = (clock.now(), Piece { token: 1, offset: 0, len: entry.bytes as usize });
+        port.read(&held, piece, region.take(Mover::Device).unwrap());
+        assert_eq!(clock.since(start), expected);
     }
 }
 

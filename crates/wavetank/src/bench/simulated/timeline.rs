@@ -40,20 +40,26 @@ impl Timeline {
         self.clock.now()
     }
 
-    /// Begins to move bytes in a tier.
+    /// Begins to move bytes in a tier: which transfer that is, and what of its time who asks spends on it.
     pub(super) fn begin(
         &self,
         tier: usize,
         operation: Operation,
         (bytes, room): (u64, TierRoom),
-    ) -> TransferId {
+    ) -> (TransferId, Nanos) {
         let now = self.shown();
         let mut state = self.locked();
         state.settle(now);
         state.begun += 1;
         let transfer = Transfer { id: state.begun, operation, bytes, room };
+        let spent = state.media[tier].cpu(transfer);
         state.media[tier].begin(transfer, now);
-        transfer.id
+        (transfer.id, spent)
+    }
+
+    /// Who asks does something for as long.
+    pub(super) fn spend(&self, time: Nanos) {
+        self.clock.wait_until(self.now() + Duration::from_nanos(time.0));
     }
 
     /// When a transfer ended, if it has by now; it is told once.
