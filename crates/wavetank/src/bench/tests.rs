@@ -143,6 +143,11 @@ fn a_gpu_is_real_modelled_or_said_to_be_missing() {
     assert_eq!(gpu(with_gpu(), &of(Some(GpuTier::Off), None)), None);
     assert_eq!(gpu(with_gpu(), &of(None, Some(100.0))), is("cuda", 17), "20 free, 2.4 of them stay so");
     assert_eq!(gpu(with_gpu(), &of(Some(GpuTier::Sim), Some(100.0))), is("gpu_sim", 100));
+    let medium = |tier: &str| format!(r#"{tier}={{"name": "queued", "gbps": 8.0}}"#);
+    let simulate = ["gpu", "disk"].map(medium).to_vec();
+    let simulated = BenchArgs { simulate, storage_capacity_gb: Some(1.0), ..of(None, Some(8.0)) };
+    assert_eq!(gpu(with_gpu(), &simulated), is("cuda", 8), "the plan of the real run");
+    assert_eq!(gpu(without_gpu(), &simulated), is("gpu_sim", 8));
     let two = BenchArgs { num_gpus: Some(2), tensor_parallel: Some(2), ..of(Some(GpuTier::Sim), None) };
     assert_eq!(gpu(without_gpu(), &two), is("gpu_sim", 32));
     assert_eq!(plan(&two).run.bytes_per_token, 65_536);

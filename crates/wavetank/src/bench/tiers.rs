@@ -83,7 +83,10 @@ impl Draft<'_> {
         }
         match kind {
             GpuTier::Auto if self.is_simulated() && self.args.gpu_mem_gb.is_none() => None,
-            GpuTier::Auto if self.is_simulated() => Some(self.modelled(bytes)),
+            // Where there is a device the plan is that of the run it is to be held against.
+            GpuTier::Auto if self.is_simulated() && (self.machine.gpu)(self.device_number()).is_err() => {
+                Some(self.modelled(bytes))
+            }
             GpuTier::Sim => Some(self.modelled(bytes)),
             _ => self.device(kind, bytes),
         }
@@ -101,7 +104,7 @@ impl Draft<'_> {
 
     /// A real one, if there is any.
     fn device(&mut self, kind: GpuTier, bytes: u64) -> Option<TierPlan> {
-        let number = self.args.gpu_device.or_else(|| self.own_device()).unwrap_or(0);
+        let number = self.device_number();
         let memory = match (self.machine.gpu)(number) {
             Ok(memory) => memory,
             Err(error) if kind == GpuTier::Auto && self.args.gpu_mem_gb.is_none() => {
@@ -129,6 +132,10 @@ impl Draft<'_> {
         self.warn_if_less(usable, bytes);
         let tier = self.tier(TierRole::Gpu, "cuda", Some(bytes.min(usable)));
         Some(TierPlan { location: number.to_string(), ..tier })
+    }
+
+    fn device_number(&self) -> u32 {
+        self.args.gpu_device.or_else(|| self.own_device()).unwrap_or(0)
     }
 
     /// The ranks of a host take one device each, where there are so many.
