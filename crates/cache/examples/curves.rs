@@ -92,7 +92,7 @@ fn single_blocks(prompt: &[Block], seed: u64) -> Vec<Block> {
 fn is_drawn(block: &Block, seed: u64) -> bool {
     let mut hasher = DefaultHasher::new();
     (block.id, seed).hash(&mut hasher);
-    hasher.finish() % ONE_IN == 0
+    hasher.finish().is_multiple_of(ONE_IN)
 }
 
 /// The errors of samples that know nothing of conversations and their parts. The block that all prompts of
