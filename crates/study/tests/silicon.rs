@@ -345,8 +345,8 @@ fn other_readings_are_published() {
     let [without_host, _] = medians(&rows, &kernels_alone, PUBLISHED);
     assert_published(&format!("without it the TPOT median is {without_host:.1} % instead of {tpot:.1} %"));
     let read_me = joined(include_str!("../../../README.md"));
-    let medians = format!("median errors of {tpot:.0} % (TPOT) and {ttft:.0} % (TTFT)");
-    assert!(read_me.contains(&medians), "README.md says otherwise than {medians}");
+    let told = format!("median errors of {tpot:.0} % (TPOT) and {ttft:.0} % (TTFT)");
+    assert!(read_me.contains(&told), "README.md says otherwise than {told}");
     let seeds = (1..5).map(|seed| medians(&rows, &plain, Protocol { seed, ..PUBLISHED }));
     let seeds: Vec<[f64; 2]> = seeds.chain([[tpot, ttft]]).collect();
     let [[least_tpot, most_tpot], [least_ttft, most_ttft]] = [0, 1].map(|metric| {
