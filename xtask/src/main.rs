@@ -187,7 +187,9 @@ mod tests {
         let text = usage();
         assert!(COMMANDS.iter().all(|c| text.contains(&format!("  {:<10}{}", c.name, c.about))), "{text}");
         assert!(
-            text.ends_with("benches: calls, kv, mrc, online, replay, serve, store, suite, sweep, trace"),
+            text.ends_with(
+                "benches: calls, kv, mrc, online, replay, router, serve, store, suite, sweep, trace"
+            ),
             "{text}"
         );
     }

@@ -150,7 +150,7 @@ impl User {
     }
 
     /// Its next request.
-    pub fn next_request(&mut self, habits: &Habits, library: &Library) -> Request {
+    pub(crate) fn next_request(&mut self, habits: &Habits, library: &Library) -> Request {
         let pause = self.think_seconds * self.draw.random_range(0.8..=1.2);
         self.clock += Nanos::from_seconds(pause.max(SHORTEST_PAUSE_S));
         self.requests += 1;
@@ -176,11 +176,6 @@ impl User {
     /// It asks no earlier than after `at`, as one does who waits for an answer, or comes back.
     pub fn wait_for(&mut self, at: Nanos) {
         self.clock = self.clock.max(at);
-    }
-
-    /// Whether it is in a conversation.
-    pub fn is_talking(&self) -> bool {
-        self.turn > 0
     }
 
     /// Ends its conversation: the next request begins another.

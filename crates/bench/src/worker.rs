@@ -100,12 +100,12 @@ impl Worker {
     }
 
     /// What to do now; `None` when the request is done.
-    pub fn next_act(&mut self) -> Option<Act> {
+    pub(crate) fn next_act(&mut self) -> Option<Act> {
         self.acts.pop_front()
     }
 
     /// The entry read last was there, or was not. What follows from it comes next.
-    pub fn was_read(&mut self, name: Name, why: Why, hit: bool) {
+    pub(crate) fn was_read(&mut self, name: Name, why: Why, hit: bool) {
         match (why, hit) {
             (Why::Prompt, false) if self.role != Role::Decode => {
                 self.acts.push_front(Act::Write { name, tokens: self.prompt_tokens, why });

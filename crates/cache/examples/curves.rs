@@ -5,10 +5,12 @@
 //! ```
 //!
 //! LRU's curve on both traces, every other policy's at eight capacities on the first; errors are those of
-//! block hit ratios at these capacities.
+//! block hit ratios at these capacities. Below, the errors of two plainer ways to draw one block in eight:
+//! whole conversations, and single blocks, each played on caches of an eighth of the size.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement")]
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use serde_json::Value;
@@ -22,6 +24,9 @@ const LEAST_SECONDS: f64 = 0.5;
 /// Errors are those of so many samples.
 const SEEDS: u64 = 10;
 const CAPACITIES: usize = 8;
+/// Of plainer samples fewer seeds do: their errors are larger, and each takes a pass.
+const PLAINER_SEEDS: u64 = 5;
+const ONE_IN: u64 = 8;
 
 type Trace = Vec<Vec<Block>>;
 
@@ -34,6 +39,7 @@ fn main() {
     }
     if let Some(first) = paths.first() {
         others(first);
+        plainer_draws(first);
     }
 }
 
@@ -71,6 +77,62 @@ fn others(path: &str) {
     }
 }
 
+/// What of a prompt is looked at, drawn by a hash.
+type Draw = fn(&[Block], u64) -> Vec<Block>;
+
+/// A conversation with its first block, or not at all.
+fn whole_conversations(prompt: &[Block], seed: u64) -> Vec<Block> {
+    if prompt.first().is_some_and(|first| is_drawn(first, seed)) { prompt.to_vec() } else { Vec::new() }
+}
+
+fn single_blocks(prompt: &[Block], seed: u64) -> Vec<Block> {
+    prompt.iter().filter(|block| is_drawn(block, seed)).copied().collect()
+}
+
+fn is_drawn(block: &Block, seed: u64) -> bool {
+    let mut hasher = DefaultHasher::new();
+    (block.id, seed).hash(&mut hasher);
+    hasher.finish().is_multiple_of(ONE_IN)
+}
+
+/// The errors of samples that know nothing of conversations and their parts. The block that all prompts of
+/// this trace begin with is left out: drawn or not, it alone would decide.
+fn plainer_draws(path: &str) {
+    let trace: Trace = read(path).iter().map(|prompt| prompt[1..].to_vec()).collect();
+    let capacities = study(&trace, &Plan::exact()).lru.spread(CAPACITIES);
+    let small: Vec<u64> = capacities.iter().map(|capacity| (capacity / ONE_IN).max(1)).collect();
+    println!("\n| drawn | curve | error, points: worst | RMS |\n|---|---|---:|---:|");
+    let draws: [(&str, Draw); 2] =
+        [("whole conversations", whole_conversations), ("single blocks", single_blocks)];
+    for (name, draw) in draws {
+        for policy in eviction::ALL.iter().filter(|policy| policy.name != eviction::LRU.name) {
+            let ratios = |trace: &Trace, capacities: &[u64]| {
+                study(trace, &with(Plan::exact(), policy, capacities)).simulated[0].rows.clone()
+            };
+            let exact = ratios(&trace, &capacities);
+            let mut errors = Vec::new();
+            for seed in 0..PLAINER_SEEDS {
+                let drawn = trace.iter().map(|prompt| draw(prompt, seed)).filter(|prompt| !prompt.is_empty());
+                let drawn: Trace = drawn.collect();
+                errors.extend(ratios(&drawn, &small).iter().zip(&exact).map(apart));
+            }
+            let (worst, rms) = worst_and_rms(&errors);
+            println!("| {name} | {} | {worst:.2} | {rms:.2} |", policy.name);
+        }
+    }
+}
+
+/// How far two hit ratios are apart, in points of a hundred.
+fn apart((a, b): (&Row, &Row)) -> f64 {
+    100.0 * (a.block_hit_ratio - b.block_hit_ratio).abs()
+}
+
+fn worst_and_rms(errors: &[f64]) -> (f64, f64) {
+    let worst = errors.iter().copied().fold(0.0, f64::max);
+    let squares: f64 = errors.iter().map(|error| error * error).sum();
+    (worst, (squares / errors.len() as f64).sqrt())
+}
+
 fn with(plan: Plan, policy: &'static Entry, capacities: &[u64]) -> Plan {
     Plan { policies: vec![policy], capacities: capacities.to_vec(), ..plan }
 }
@@ -89,12 +151,10 @@ fn print_row(line: &Line<'_>, rows: &dyn Fn(&Curves) -> Vec<Row>, exact: &[Row])
     let (mut errors, mut one_in) = (Vec::new(), 1);
     for seed in 0..SEEDS {
         let found = rows(&study(line.trace, &Plan { seed, ..line.plan.clone() }));
-        let points = |(a, b): (&Row, &Row)| 100.0 * (a.block_hit_ratio - b.block_hit_ratio).abs();
         one_in = found.iter().map(|row| row.one_in).fold(one_in, u64::max);
-        errors.extend(found.iter().zip(exact).map(points));
+        errors.extend(found.iter().zip(exact).map(apart));
     }
-    let worst = errors.iter().copied().fold(0.0, f64::max);
-    let rms = (errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64).sqrt();
+    let (worst, rms) = worst_and_rms(&errors);
     let trace = Path::new(line.path).file_stem().unwrap().to_string_lossy();
     println!(
         "| {trace} | {} | {one_in} | {:.1} | {:.1} | {worst:.2} | {rms:.2} |",

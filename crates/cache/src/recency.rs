@@ -21,7 +21,7 @@ impl Default for Links {
 
 impl Links {
     /// The next slot towards the most recently used one.
-    pub fn newer(&self) -> Option<u32> {
+    pub(crate) fn newer(&self) -> Option<u32> {
         (self.newer != NONE).then_some(self.newer)
     }
 
@@ -101,13 +101,13 @@ impl Recency {
     }
 
     /// The least recently used slot.
-    pub fn oldest(&self) -> Option<u32> {
+    pub(crate) fn oldest(&self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
     /// The least recently used slot that `accepts` takes. Where many slots before it are not accepted they
     /// become the most recently used, so that the next look need not pass them again.
-    pub fn oldest_where<T: AsMut<Links>>(
+    pub(crate) fn oldest_where<T: AsMut<Links>>(
         &mut self,
         slots: &mut [T],
         accepts: &mut dyn FnMut(u32) -> bool,
@@ -145,7 +145,7 @@ impl Recency {
     }
 
     /// Adds `slot` just newer than `anchor`, which is listed; without one, as the least recently used.
-    pub fn push_after<T: AsMut<Links>>(&mut self, slots: &mut [T], anchor: Option<u32>, slot: u32) {
+    pub(crate) fn push_after<T: AsMut<Links>>(&mut self, slots: &mut [T], anchor: Option<u32>, slot: u32) {
         let older = anchor.unwrap_or(NONE);
         let newer = match anchor {
             Some(anchor) => std::mem::replace(&mut slots[anchor as usize].as_mut().newer, slot),
@@ -177,7 +177,12 @@ impl Recency {
     ///
     /// # Panics
     /// When there are fewer.
-    pub fn take_oldest<T: AsMut<Links>>(&mut self, slots: &mut [T], count: u32, mut taken: impl FnMut(u32)) {
+    pub(crate) fn take_oldest<T: AsMut<Links>>(
+        &mut self,
+        slots: &mut [T],
+        count: u32,
+        mut taken: impl FnMut(u32),
+    ) {
         for _ in 0..count {
             let slot = self.oldest;
             self.oldest = slots[slot as usize].as_mut().newer;

@@ -47,7 +47,7 @@ impl Engine {
 
     /// Objects have arrived in the tier behind with this number, but for those that a device `failed` to
     /// write. Keys that were not on their way are left alone, and so are those whose object is gone.
-    pub fn end_copy(&mut self, adapter: usize, keys: &[KeyId], failed: &[KeyId]) {
+    pub(crate) fn end_copy(&mut self, adapter: usize, keys: &[KeyId], failed: &[KeyId]) {
         let (mut written, mut outdated) = (Vec::new(), Vec::new());
         let ways: Vec<Way> = keys.iter().map(|key| self.adapters[adapter].end_way(*key)).collect();
         let lost: HashSet<KeyId> = failed.iter().copied().collect();
@@ -78,7 +78,7 @@ impl Engine {
 
     /// Objects whose copies to the tier behind with this number began last are copied later: too much is on
     /// its way there. Until then they may leave memory. `stamp` is told again with them ([`Self::late`]).
-    pub fn postpone_copy(&mut self, adapter: usize, keys: &[KeyId], stamp: u64) {
+    pub(crate) fn postpone_copy(&mut self, adapter: usize, keys: &[KeyId], stamp: u64) {
         let mut ways = Vec::with_capacity(keys.len());
         for &key in keys {
             let way = self.adapters[adapter].drop_way(key);
@@ -95,7 +95,7 @@ impl Engine {
     }
 
     /// Copies to the tier behind with this number that were put off begin; other keys are left alone.
-    pub fn resume_copy(&mut self, adapter: usize, keys: &[KeyId]) {
+    pub(crate) fn resume_copy(&mut self, adapter: usize, keys: &[KeyId]) {
         let mut begun = Vec::with_capacity(keys.len());
         for &key in keys {
             if self.l1.resume(adapter, key).is_some() {
@@ -112,7 +112,7 @@ impl Engine {
     }
 
     /// How many objects are to be copied later to each tier behind.
-    pub fn late_counts(&self) -> Vec<u64> {
+    pub(crate) fn late_counts(&self) -> Vec<u64> {
         (0..self.adapters.len()).map(|adapter| self.l1.late().len(adapter) as u64).collect()
     }
 

@@ -80,18 +80,18 @@ impl Engine {
     }
 
     /// Keys below `keys` may be used.
-    pub fn know(&mut self, keys: usize) {
+    pub(crate) fn know(&mut self, keys: usize) {
         self.l1.grow(keys);
         self.adapters.iter_mut().for_each(|adapter| adapter.grow(keys));
     }
 
     /// From now on notes are kept until they are taken.
-    pub fn keep_notes(&mut self) {
+    pub(crate) fn keep_notes(&mut self) {
         self.notes.keep();
     }
 
     /// Moves the notes kept since the last time to the end of `into`.
-    pub fn take_notes(&mut self, into: &mut Vec<Note>) {
+    pub(crate) fn take_notes(&mut self, into: &mut Vec<Note>) {
         self.notes.take(into);
     }
 
@@ -116,12 +116,12 @@ impl Engine {
     }
 
     /// What an object of `key` takes in the tier behind with this number; 0 where it is not there.
-    pub fn bytes_behind(&self, adapter: usize, key: KeyId) -> u64 {
+    pub(crate) fn bytes_behind(&self, adapter: usize, key: KeyId) -> u64 {
         self.adapters[adapter].bytes_of(key)
     }
 
     /// Whether the tier behind with this number has an object of `key`.
-    pub fn is_behind(&self, adapter: usize, key: KeyId) -> bool {
+    pub(crate) fn is_behind(&self, adapter: usize, key: KeyId) -> bool {
         self.adapters[adapter].has(key)
     }
 
@@ -131,32 +131,32 @@ impl Engine {
     }
 
     /// Whose a key is.
-    pub fn tenant_of(&self, key: KeyId) -> u32 {
+    pub(crate) fn tenant_of(&self, key: KeyId) -> u32 {
         self.labels.tenant(key)
     }
 
     /// Says whose a key is.
-    pub fn label_tenant(&mut self, key: KeyId, tenant: u32) {
+    pub(crate) fn label_tenant(&mut self, key: KeyId, tenant: u32) {
         self.labels.give_tenant(key, tenant);
     }
 
     /// Whether anything is known of `key`, in any tier or on its way.
-    pub fn knows(&self, key: KeyId) -> bool {
+    pub(crate) fn knows(&self, key: KeyId) -> bool {
         self.l1.knows(key) || self.adapters.iter().any(|adapter| adapter.knows(key))
     }
 
     /// The length of an object of `key`, in the first tier behind that has it.
-    pub fn bytes_anywhere_behind(&self, key: KeyId) -> Option<u64> {
+    pub(crate) fn bytes_anywhere_behind(&self, key: KeyId) -> Option<u64> {
         self.adapters.iter().find(|adapter| adapter.has(key)).map(|adapter| adapter.bytes_of(key))
     }
 
     /// What an object of so many bytes takes of memory.
-    pub fn taken_by(&self, bytes: u64) -> u64 {
+    pub(crate) fn taken_by(&self, bytes: u64) -> u64 {
         self.l1.aligned(bytes)
     }
 
     /// Whether so much more fits into memory.
-    pub fn has_room(&self, taken: u64) -> bool {
+    pub(crate) fn has_room(&self, taken: u64) -> bool {
         self.l1.has_room(taken)
     }
 
@@ -166,12 +166,12 @@ impl Engine {
     }
 
     /// What could leave memory: objects with which nothing is going on.
-    pub fn could_free(&self) -> u64 {
+    pub(crate) fn could_free(&self) -> u64 {
         self.l1.idle()
     }
 
     /// Whether notes are kept that were not taken.
-    pub fn has_notes(&self) -> bool {
+    pub(crate) fn has_notes(&self) -> bool {
         self.notes.are_kept()
     }
 
@@ -186,7 +186,7 @@ impl Engine {
     }
 
     /// What the tier behind with this number holds; no limit when absent.
-    pub fn capacity_behind(&self, adapter: usize) -> Option<u64> {
+    pub(crate) fn capacity_behind(&self, adapter: usize) -> Option<u64> {
         self.plan.adapters[adapter].capacity_bytes
     }
 
@@ -201,7 +201,7 @@ impl Engine {
     }
 
     /// So many bytes of memory are taken by objects that have no name yet.
-    pub fn set_unnamed(&mut self, bytes: u64) {
+    pub(crate) fn set_unnamed(&mut self, bytes: u64) {
         self.l1.set_unnamed(bytes);
         self.notes.unnamed = bytes;
     }
@@ -243,7 +243,7 @@ impl Engine {
 
     /// The same, where so many objects are to leave whatever the loop would do: a pass may be made in steps,
     /// and a write may need room at once.
-    pub fn pass_up_to(&mut self, tier: usize, most: Option<u32>) -> Option<u64> {
+    pub(crate) fn pass_up_to(&mut self, tier: usize, most: Option<u32>) -> Option<u64> {
         let asked = most.map(u64::from).or_else(|| self.asked(tier));
         let left = asked.map(|asked| self.take_out(tier, asked));
         self.count_pass(tier, left);
@@ -287,7 +287,7 @@ impl Engine {
 
     /// Lets up to `most` objects leave memory until `bytes` more fit; how many left. They leave as in a pass
     /// of its loop that was to take so many.
-    pub fn make_free(&mut self, bytes: u64, most: u64) -> u64 {
+    pub(crate) fn make_free(&mut self, bytes: u64, most: u64) -> u64 {
         let Some(capacity) = self.plan.l1.capacity_bytes else { return 0 };
         let when = (self.now, &mut self.notes);
         let left = self.l1.take_out(most, |used| used.saturating_add(bytes) > capacity, when);
@@ -337,14 +337,14 @@ impl Engine {
     }
 
     /// Ends a read that was refused because one of its objects could not be read: the others lose a lock.
-    pub fn read_refused(&mut self, keys: &[KeyId]) {
+    pub(crate) fn read_refused(&mut self, keys: &[KeyId]) {
         for &key in keys {
             let _ = self.release(key, 1);
         }
     }
 
     /// Gives objects back, each `locks` times.
-    pub fn finish_read(&mut self, keys: &[KeyId], locks: u32, fates: &mut Vec<Fate>) {
+    pub(crate) fn finish_read(&mut self, keys: &[KeyId], locks: u32, fates: &mut Vec<Fate>) {
         fates.extend(keys.iter().map(|&key| self.release(key, locks)));
     }
 
@@ -357,7 +357,7 @@ impl Engine {
     }
 
     /// Puts an object into memory and locks it, as if it had been found: a recording knows better.
-    pub fn force_in(&mut self, key: KeyId, bytes: u64, readers: u32) {
+    pub(crate) fn force_in(&mut self, key: KeyId, bytes: u64, readers: u32) {
         if !self.l1.is_resident(key) {
             self.l1.expect(key, bytes, self.now, (&self.labels, &mut self.notes));
             self.count_left();
@@ -370,7 +370,7 @@ impl Engine {
 
     /// Takes an object out of every tier, whoever holds it; what is on its way is not wanted any more.
     /// Whether it was in any.
-    pub fn force_out(&mut self, key: KeyId) -> bool {
+    pub(crate) fn force_out(&mut self, key: KeyId) -> bool {
         self.removals += 1;
         let mut was_there = self.l1.tear_out(key, self.removals);
         if was_there {
@@ -387,7 +387,7 @@ impl Engine {
     }
 
     /// Uses an object in memory as a prefetch of it alone, a read and its end do; whether it was there.
-    pub fn use_resident(&mut self, key: KeyId) -> bool {
+    pub(crate) fn use_resident(&mut self, key: KeyId) -> bool {
         if self.l1.is_plain(key) {
             self.l1.touch(key);
             return true;

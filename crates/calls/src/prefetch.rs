@@ -75,7 +75,7 @@ impl Engine {
 
     /// Decides what of a grid is served, holds what is in memory and takes room for what has to be loaded.
     /// `fates` gets what will become of each cell.
-    pub fn begin_prefetch(&mut self, asked: &Prefetch, fates: &mut Vec<Fate>) -> Fetching {
+    pub(crate) fn begin_prefetch(&mut self, asked: &Prefetch, fates: &mut Vec<Fate>) -> Fetching {
         let windows = windows(asked);
         let mut found = std::mem::take(&mut self.found);
         found.clear();
@@ -91,7 +91,7 @@ impl Engine {
 
     /// Ends a prefetch: what was loaded is there, what `failed` is not, and what is then of no use is given
     /// back. `fates` gets what became of each cell.
-    pub fn end_prefetch(
+    pub(crate) fn end_prefetch(
         &mut self,
         asked: &Prefetch,
         fetching: Fetching,
@@ -104,7 +104,7 @@ impl Engine {
 
     /// How long the loads of the prefetch that ended last take: a tier's one after the other, tiers side by
     /// side.
-    pub fn load_time(&self, asked: &Prefetch) -> Nanos {
+    pub(crate) fn load_time(&self, asked: &Prefetch) -> Nanos {
         let takes = |(number, adapter): (usize, &Adapter)| {
             let rate = self.plan.adapters[number].bytes_per_second?;
             let loads = cells(asked).zip(&self.found).filter(|(_, cell)| cell.adapter() == Some(number));

@@ -9,7 +9,7 @@ use wavetank_model::{
     Nanos, Opening, Priority, Prompt, Request, RequestId, Result, ServeEvent, SessionId, Sink, WorkerId,
     Workload,
 };
-use wavetank_sim::routers::{self, KvConfig};
+use wavetank_sim::routers;
 use wavetank_sim::{ConcurrencyUnit, DecodePool, EngineConfig, Link, Load, Plan, WorkerRole, engines};
 
 /// Single turns, all there at once.
@@ -100,11 +100,9 @@ fn plan() -> impl Strategy<Value = Plan> {
                 num_workers,
                 decode,
                 router_mode: routers::ALL[router].name.to_owned(),
-                router_config: KvConfig::default(),
                 load,
-                max_sim_time: None,
                 seed: 7,
-                scaling: None,
+                ..Plan::default()
             }
         },
     )
@@ -300,14 +298,8 @@ fn answering() -> Gauges {
     let (num_gpu_blocks, block_size, max_model_len) = (100, 16, Some(1500));
     let plan = Plan {
         engine: EngineConfig { num_gpu_blocks, block_size, max_model_len, ..EngineConfig::default() },
-        num_workers: 1,
-        decode: None,
-        router_mode: "round_robin".to_owned(),
-        router_config: KvConfig::default(),
-        load: Load::Schedule,
-        max_sim_time: None,
         seed: 1,
-        scaling: None,
+        ..Plan::default()
     };
     let mut gauges = Gauges::of(&plan);
     let details =

@@ -10,6 +10,22 @@ pub trait Described {
     fn about(&self) -> &'static str;
 }
 
+/// Has a row of a table say what its fields `name` and `about` hold.
+#[macro_export]
+macro_rules! described {
+    ($row:ty) => {
+        impl $crate::Described for $row {
+            fn name(&self) -> &'static str {
+                self.name
+            }
+
+            fn about(&self) -> &'static str {
+                self.about
+            }
+        }
+    };
+}
+
 /// The row called `name`; otherwise an error that lists the names there are.
 pub fn find<'t, T: Described>(kind: &str, table: &'t [T], name: &str) -> Result<&'t T> {
     table.iter().find(|row| row.name() == name).ok_or_else(|| {

@@ -84,11 +84,11 @@ impl Attribution {
     }
 
     /// The parts that only a handoff has.
-    pub const HANDOFF_PARTS: [&'static str; 4] =
+    pub(crate) const HANDOFF_PARTS: [&'static str; 4] =
         ["decode_room_ms", "transfer_ms", "decode_wait_ms", "decode_step_ms"];
 
     /// Whether a part is one that there can be in this run.
-    pub fn has_part(&self, key: &str) -> bool {
+    pub(crate) fn has_part(&self, key: &str) -> bool {
         match key {
             "tier_load_ms" => self.tier_load_ms.max > 0.0,
             key => self.hands_off() || !Self::HANDOFF_PARTS.contains(&key),
@@ -96,7 +96,7 @@ impl Attribution {
     }
 
     /// Whether prompts were handed from one worker to another.
-    pub fn hands_off(&self) -> bool {
+    pub(crate) fn hands_off(&self) -> bool {
         self.decode_step_ms.max > 0.0
     }
 

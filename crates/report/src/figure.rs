@@ -105,7 +105,7 @@ impl Axis {
     }
 
     /// Label and unit.
-    pub fn caption(&self) -> String {
+    pub(crate) fn caption(&self) -> String {
         if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
     }
 }

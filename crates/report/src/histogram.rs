@@ -13,7 +13,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// Adds `weight` occurrences of each of `values`. Neighbours that fall into one bucket cost one update.
-    pub fn record_all(&mut self, values: impl Iterator<Item = u64>, weight: u64) {
+    pub(crate) fn record_all(&mut self, values: impl Iterator<Item = u64>, weight: u64) {
         let (mut bucket, mut count) = (0, 0);
         for value in values {
             let next = bucket_of(value);
@@ -40,17 +40,17 @@ impl Histogram {
     }
 
     /// How many of them were zero.
-    pub fn zeros(&self) -> u64 {
+    pub(crate) fn zeros(&self) -> u64 {
         self.counts.first().copied().unwrap_or(0)
     }
 
     /// The value of rank `rank` (from 0, ascending), to the middle of its bucket.
-    pub fn at_rank(&self, rank: u64) -> f64 {
+    pub(crate) fn at_rank(&self, rank: u64) -> f64 {
         self.at_ranks([rank]).first().copied().unwrap_or(0.0)
     }
 
     /// The values of ascending ranks, in one pass; none where there are not so many values.
-    pub fn at_ranks(&self, ranks: impl IntoIterator<Item = u64>) -> Vec<f64> {
+    pub(crate) fn at_ranks(&self, ranks: impl IntoIterator<Item = u64>) -> Vec<f64> {
         let mut buckets = self.counts.iter().enumerate();
         let (mut before, mut bucket) = (0, 0);
         let mut at = |rank: u64| {

@@ -33,5 +33,5 @@ pub use latencies::{Buckets, EXACT_LIMIT, Latencies, SIGNIFICANT_DIGITS, Spread}
 pub use scaling::{Change, Presence, Scaling};
 pub use statistics::{Distribution, Gaps, Moments, Samples, Spans};
 pub use storage::StorageSummary;
-pub use summary::{Counts, Pictures, Pool, Summary, curve_percentiles};
+pub use summary::{Counts, Pictures, Pool, Summary};
 pub use tiers::{BreakEven, TierShape, TierSummary, TiersSummary};

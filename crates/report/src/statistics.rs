@@ -93,7 +93,7 @@ impl Moments {
     }
 
     /// Adds `weight` occurrences of each of `values`.
-    pub fn record_all(&mut self, values: impl IntoIterator<Item = f64>, weight: u64) {
+    pub(crate) fn record_all(&mut self, values: impl IntoIterator<Item = f64>, weight: u64) {
         let mut values = values.into_iter().peekable();
         let Some(&first) = values.peek() else { return };
         if self.count == 0 {
@@ -188,20 +188,20 @@ impl Spans {
     }
 
     /// Adds `weight` times each of `spans`.
-    pub fn record_all(&mut self, spans: &[Nanos], weight: u64) {
+    pub(crate) fn record_all(&mut self, spans: &[Nanos], weight: u64) {
         self.histogram.record_all(spans.iter().map(|span| span.0), weight);
         self.nanos.record_all(spans.iter().map(|span| span.0 as f64), weight);
     }
 
     /// Milliseconds at each percentile; these ascend.
-    pub fn curve_ms(&self, percentiles: &[f64]) -> Vec<f64> {
+    pub(crate) fn curve_ms(&self, percentiles: &[f64]) -> Vec<f64> {
         let Moments { min, max, .. } = self.nanos;
         let ranks = percentiles.iter().map(|percent| rank(self.histogram.total(), *percent));
         self.histogram.at_ranks(ranks).into_iter().map(|nanos| nanos.clamp(min, max) / 1e6).collect()
     }
 
     /// In milliseconds.
-    pub fn distribution_ms(&self) -> Distribution {
+    pub(crate) fn distribution_ms(&self) -> Distribution {
         let Moments { min, max, .. } = self.nanos;
         let at_rank = |rank| self.histogram.at_rank(rank).clamp(min, max);
         Distribution::of(self.histogram.total(), &self.nanos, at_rank).map(|ns| ns / 1e6)
@@ -222,19 +222,19 @@ impl Gaps {
     }
 
     /// Adds `weight` gaps of each of `spans`. A zero gap has no rate.
-    pub fn record_all(&mut self, spans: &[Nanos], weight: u64) {
+    pub(crate) fn record_all(&mut self, spans: &[Nanos], weight: u64) {
         self.spans.record_all(spans, weight);
         let moving = spans.iter().filter(|&&span| span > Nanos::ZERO);
         self.rates.record_all(moving.map(|span| 1e9 / span.0 as f64), weight);
     }
 
     /// Milliseconds between tokens.
-    pub fn spans_ms(&self) -> Distribution {
+    pub(crate) fn spans_ms(&self) -> Distribution {
         self.spans.distribution_ms()
     }
 
     /// Milliseconds between tokens at each percentile; these ascend.
-    pub fn curve_ms(&self, percentiles: &[f64]) -> Vec<f64> {
+    pub(crate) fn curve_ms(&self, percentiles: &[f64]) -> Vec<f64> {
         self.spans.curve_ms(percentiles)
     }
 

@@ -87,7 +87,7 @@ pub struct Pictures {
 }
 
 /// The percentiles of a curve: all whole ones, and more where the tail is.
-pub fn curve_percentiles() -> Vec<f64> {
+pub(crate) fn curve_percentiles() -> Vec<f64> {
     let whole = (0..=99).map(f64::from);
     whole.chain([99.2, 99.4, 99.6, 99.8, 99.9, 99.95, 99.99, 100.0]).collect()
 }
@@ -116,12 +116,12 @@ impl Summary {
     }
 
     /// Output tokens per second of simulated time.
-    pub fn output_tokens_per_second(&self) -> f64 {
+    pub(crate) fn output_tokens_per_second(&self) -> f64 {
         self.per_second(self.output_tokens)
     }
 
     /// Completed requests per second of simulated time.
-    pub fn requests_per_second(&self) -> f64 {
+    pub(crate) fn requests_per_second(&self) -> f64 {
         self.per_second(self.counts.completed)
     }
 

@@ -11,10 +11,7 @@ use wavetank_model::{
     Nanos, Opening, Priority, Prompt, Request, Result, ServeEvent, SessionId, Sink, TierEvent, Workload,
 };
 use wavetank_sim::media::MediumConfig;
-use wavetank_sim::routers::KvConfig;
-use wavetank_sim::{
-    EngineConfig, Load, Plan, TierConfig, TierLoad, TierScope, TierUnit, TierWrite, Transfer,
-};
+use wavetank_sim::{EngineConfig, Plan, TierConfig, TierLoad, TierScope, TierUnit, TierWrite, Transfer};
 
 /// Rows of a trace, read before.
 struct Rows<'a>(std::slice::Iter<'a, Opening>);
@@ -109,13 +106,8 @@ fn plan(arguments: &[String], tiers: Vec<TierConfig>) -> Plan {
             ..EngineConfig::default()
         },
         num_workers: word(1, "8").parse().expect("a number of workers"),
-        decode: None,
         router_mode: word(2, "round_robin"),
-        router_config: KvConfig::default(),
-        load: Load::Schedule,
-        max_sim_time: None,
-        seed: 42,
-        scaling: None,
+        ..Plan::default()
     }
 }
 

@@ -59,7 +59,7 @@ impl<'w> Arrivals<'w> {
     }
 
     /// Whether a request that ends can cause another to arrive.
-    pub fn depend_on_completions(&self) -> bool {
+    pub(crate) fn depend_on_completions(&self) -> bool {
         self.load != Load::Schedule || self.workload.has_follow_ups()
     }
 

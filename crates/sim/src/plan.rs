@@ -33,6 +33,23 @@ pub struct Plan {
     pub scaling: Option<ScalingConfig>,
 }
 
+/// One worker of the default engine, in turn, and requests when they are due.
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            engine: EngineConfig::default(),
+            num_workers: 1,
+            decode: None,
+            router_mode: "round_robin".to_owned(),
+            router_config: KvConfig::default(),
+            load: Load::Schedule,
+            max_sim_time: None,
+            seed: 42,
+            scaling: None,
+        }
+    }
+}
+
 impl Plan {
     /// Every timing model in it: of the engines, and of the router.
     pub fn timings(&self) -> impl Iterator<Item = &TimingConfig> {

@@ -99,7 +99,7 @@ impl PoolState {
     }
 
     /// Workers that are active or will be: what a target is held against.
-    pub fn strength(&self) -> u32 {
+    pub(crate) fn strength(&self) -> u32 {
         self.workers.iter().filter(|worker| worker.stage <= WorkerStage::Active).count() as u32
     }
 

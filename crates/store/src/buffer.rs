@@ -18,7 +18,7 @@ pub const ALIGN: usize = 4096;
 /// Payload bytes of one buffer: larger ones win no bandwidth, smaller ones cost more CPU per byte.
 pub const PIECE: usize = 1024 * 1024;
 /// Room before the payload for a header.
-pub const HEADROOM: usize = 16 * 1024;
+pub(crate) const HEADROOM: usize = 16 * 1024;
 const STRIDE: usize = HEADROOM + PIECE;
 const HUGE_PAGE: usize = 2 * 1024 * 1024;
 
@@ -156,7 +156,7 @@ impl Buffer {
     }
 
     /// The last `len` bytes before the payload.
-    pub fn header_mut(&mut self, len: usize) -> &mut [u8] {
+    pub(crate) fn header_mut(&mut self, len: usize) -> &mut [u8] {
         assert!(len <= HEADROOM, "a header fits the headroom");
         // SAFETY: inside this buffer's slot, borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start().add(HEADROOM - len), len) }
@@ -170,7 +170,7 @@ impl Buffer {
     }
 
     /// As [`Self::framed`], to be written.
-    pub fn framed_mut(&mut self, header: usize, payload: usize) -> &mut [u8] {
+    pub(crate) fn framed_mut(&mut self, header: usize, payload: usize) -> &mut [u8] {
         assert!(header <= HEADROOM && payload <= PIECE, "inside the buffer");
         // SAFETY: inside this buffer's slot, borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start().add(HEADROOM - header), header + payload) }

@@ -17,7 +17,7 @@ pub enum Work {
 }
 
 /// Every kind of work, in order.
-pub const WORK: [Work; 4] = [Work::Read, Work::Write, Work::Demote, Work::Promote];
+pub(crate) const WORK: [Work; 4] = [Work::Read, Work::Write, Work::Demote, Work::Promote];
 
 /// One kind of work in one tier.
 #[derive(Clone, Debug)]

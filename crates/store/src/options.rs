@@ -49,7 +49,7 @@ impl Options {
     }
 
     /// The option `name` as a probability; zero unless given.
-    pub fn probability(&self, name: &str) -> Result<f64> {
+    pub(crate) fn probability(&self, name: &str) -> Result<f64> {
         let chance = self.option(name, 0.0)?;
         match chance {
             0.0..=1.0 => Ok(chance),

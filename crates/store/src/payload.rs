@@ -65,7 +65,7 @@ impl Payload {
     }
 
     /// The seed that makes them again, if there is one.
-    pub fn recipe(&self) -> Option<u64> {
+    pub(crate) fn recipe(&self) -> Option<u64> {
         match self {
             Self::Seeded { seed, .. } => Some(*seed),
             Self::Bytes(_) | Self::Shared(_) => None,

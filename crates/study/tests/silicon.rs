@@ -1,6 +1,10 @@
 //! Replays of published measurements on H200: `grid` and `roofline` against silicon (METHODOLOGY.md, "Against
 //! silicon"). Runs where the shared data lies beside the checkout; `--nocapture` prints every row.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and shows what it finds"
+)]
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -15,7 +19,6 @@ use wavetank_model::{
     model, seeded,
 };
 use wavetank_report::Serving;
-use wavetank_sim::routers::KvConfig;
 use wavetank_sim::timing::{TimingConfig, profiles};
 use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Plan};
 
@@ -41,6 +44,18 @@ struct Means {
     ttft_ms: f64,
     tpot_ms: f64,
 }
+
+/// How a row is taken to have been measured.
+#[derive(Clone, Copy)]
+struct Protocol {
+    seed: u64,
+    /// Lengths are drawn from this part of the nominal one up.
+    shortest: f64,
+    engine: fn(EngineConfig) -> EngineConfig,
+}
+
+/// That of the published scripts.
+const PUBLISHED: Protocol = Protocol { seed: 0, shortest: 0.8, engine: |engine| engine };
 
 /// The aggregated vLLM rows of Llama on H200.
 fn rows() -> Option<Vec<Row>> {
@@ -73,13 +88,20 @@ fn rows() -> Option<Vec<Row>> {
 impl Row {
     /// The timing model `grid`, if there is a profile with these types of weights and KV.
     fn grid(&self) -> Option<TimingConfig> {
+        self.grid_with(json!({}))
+    }
+
+    /// The same with other parameters.
+    fn grid_with(&self, mut parameters: Value) -> Option<TimingConfig> {
         let built_in = profiles().iter().find(|built_in| {
             let profile = &built_in.profile;
             model(&profile.model).unwrap().name == self.model.name
                 && (profile.gpu.as_str(), profile.tp) == (GPU, self.tp)
                 && [&profile.weight_dtype, &profile.kv_dtype].iter().all(|&dtype| *dtype == self.precision)
         })?;
-        Some(timing(json!({ "name": "grid", "profile": built_in.name })))
+        parameters["name"] = json!("grid");
+        parameters["profile"] = json!(built_in.name);
+        Some(timing(parameters))
     }
 
     fn roofline(&self) -> TimingConfig {
@@ -110,23 +132,21 @@ impl Row {
                 timing,
                 ..EngineConfig::default()
             },
-            num_workers: 1,
-            decode: None,
-            router_mode: "round_robin".to_owned(),
-            router_config: KvConfig::default(),
             load: Load::Closed { concurrency: self.concurrency, unit: ConcurrencyUnit::Requests },
-            max_sim_time: None,
             seed: 0,
-            scaling: None,
+            ..Plan::default()
         }
     }
 
-    fn replay(&self, timing: TimingConfig) -> Means {
+    fn replay(&self, timing: TimingConfig, protocol: Protocol) -> Means {
         let count = 10 * self.concurrency;
-        let mut workload = Prompts { row: self, draw: seeded(0, "silicon"), count, opened: 0 };
+        let draw = seeded(protocol.seed, "silicon");
+        let mut workload = Prompts { row: self, shortest: protocol.shortest, draw, count, opened: 0 };
+        let mut plan = self.plan(timing);
+        plan.engine = (protocol.engine)(plan.engine);
         let mut serving = Serving::default();
         let never = AtomicBool::new(false);
-        wavetank_sim::run(&self.plan(timing), &mut workload, &mut serving, &never).unwrap();
+        wavetank_sim::run(&plan, &mut workload, &mut serving, &never).unwrap();
         let summary = serving.summary();
         assert_eq!(summary.counts.completed, u64::from(count));
         Means { ttft_ms: summary.ttft_ms.mean, tpot_ms: summary.tpot_ms.mean }
@@ -142,9 +162,10 @@ fn timing(config: Value) -> TimingConfig {
     serde_json::from_value(config).unwrap()
 }
 
-/// Prompts that share nothing, with lengths drawn uniformly from the upper fifth, as InferenceMAX draws them.
+/// Prompts that share nothing, with lengths drawn uniformly, as InferenceMAX draws them.
 struct Prompts<'a> {
     row: &'a Row,
+    shortest: f64,
     draw: Draw,
     count: u32,
     opened: u32,
@@ -157,7 +178,8 @@ impl Workload for Prompts<'_> {
         }
         let number = self.opened;
         self.opened += 1;
-        let mut length = |most: u32| self.draw.random_range(most * 4 / 5..=most);
+        let least = |most: u32| (f64::from(most) * self.shortest) as u32;
+        let mut length = |most: u32| self.draw.random_range(least(most)..=most);
         let request = Request {
             session: SessionId(number),
             turn: 0,
@@ -230,8 +252,8 @@ struct Replayed {
 
 impl Replayed {
     fn of(row: Row) -> Self {
-        let grid = row.grid().map(|timing| row.replay(timing));
-        let roofline = row.replay(row.roofline());
+        let grid = row.grid().map(|timing| row.replay(timing, PUBLISHED));
+        let roofline = row.replay(row.roofline(), PUBLISHED);
         Self { row, grid, roofline }
     }
 
@@ -290,4 +312,55 @@ fn medians_are_met_and_published() {
     for line in lines {
         assert!(published.contains(&line), "METHODOLOGY.md says otherwise than\n{line}");
     }
+}
+
+/// Median sizes of the errors of TPOT and TTFT over the rows that `grid` knows, in percent.
+fn medians(rows: &[Row], parameters: &Value, protocol: Protocol) -> [f64; 2] {
+    let mut errors = Errors::default();
+    for row in rows {
+        if let Some(timing) = row.grid_with(parameters.clone()) {
+            errors.note(row, row.replay(timing, protocol));
+        }
+    }
+    [errors.tpot, errors.ttft].map(|errors| 100.0 * quantile(sizes(&errors), 0.5))
+}
+
+fn assert_published(sentence: &str) {
+    println!("{sentence}");
+    let page = joined(include_str!("../../../METHODOLOGY.md"));
+    assert!(page.contains(sentence), "METHODOLOGY.md says otherwise than\n{sentence}");
+}
+
+/// A page with its lines joined, so that sentences are found wherever they are broken.
+fn joined(page: &str) -> String {
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Breaks when what METHODOLOGY.md says of other readings of the protocol is not what they give.
+#[test]
+fn other_readings_are_published() {
+    let Some(rows) = rows() else { return };
+    let (plain, kernels_alone) = (json!({}), json!({ "host_ms": 0.0 }));
+    let [tpot, ttft] = medians(&rows, &plain, PUBLISHED);
+    let [without_host, _] = medians(&rows, &kernels_alone, PUBLISHED);
+    assert_published(&format!("without it the TPOT median is {without_host:.1} % instead of {tpot:.1} %"));
+    let read_me = joined(include_str!("../../../README.md"));
+    let told = format!("median errors of {tpot:.0} % (TPOT) and {ttft:.0} % (TTFT)");
+    assert!(read_me.contains(&told), "README.md says otherwise than {told}");
+    let seeds = (1..5).map(|seed| medians(&rows, &plain, Protocol { seed, ..PUBLISHED }));
+    let seeds: Vec<[f64; 2]> = seeds.chain([[tpot, ttft]]).collect();
+    let [[least_tpot, most_tpot], [least_ttft, most_ttft]] = [0, 1].map(|metric| {
+        let values = || seeds.iter().map(move |medians| medians[metric]);
+        [values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)]
+    });
+    assert_published(&format!(
+        "Over five seeds the medians are {least_tpot:.1} to {most_tpot:.1} % and {least_ttft:.1} to \
+         {most_ttft:.1} %"
+    ));
+    let [_, waves] = medians(&rows, &plain, Protocol { shortest: 1.0, ..PUBLISHED });
+    assert_published(&format!("its median error is {waves:.0} %"));
+    let waiting: fn(EngineConfig) -> EngineConfig =
+        |engine| EngineConfig { async_scheduling: false, ..engine };
+    let [_, late] = medians(&rows, &plain, Protocol { engine: waiting, ..PUBLISHED });
+    assert_published(&format!("Without asynchronous scheduling it is {late:.0} %"));
 }

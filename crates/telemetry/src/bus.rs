@@ -47,21 +47,6 @@ impl Bus {
         }
     }
 
-    /// Whether the next command is among those that are told. Asked before it begins, so that the others need
-    /// no clock; the end of one that is goes to [`Self::picked`].
-    #[inline]
-    pub fn picks_command(&self) -> bool {
-        self.0.as_ref().is_some_and(|queue| queue.takes_command())
-    }
-
-    /// Publishes the end of a command that was picked.
-    #[inline]
-    pub fn picked(&self, make: impl FnOnce() -> CacheEvent) {
-        if let Some(queue) = &self.0 {
-            queue.push(make());
-        }
-    }
-
     /// Whether somebody listens.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
@@ -190,8 +175,7 @@ mod tests {
             let queue = Arc::new(Queue::new(100_000, share));
             let bus = Bus::to(&queue);
             (0..4_000).for_each(|_| bus.publish(command));
-            (0..4_000).for_each(|_| bus.command(command));
-            (0..2_000).filter(|_| bus.picks_command()).for_each(|_| bus.picked(command));
+            (0..6_000).for_each(|_| bus.command(command));
             assert!(expected.contains(&queue.depth()), "{share}: {}", queue.depth());
             let before = queue.depth();
             bus.publish(|| ended(0));

@@ -78,7 +78,7 @@ pub struct Exports {
 
 impl Exports {
     /// Spans that did not arrive.
-    pub fn lost_in_all(&self) -> u64 {
+    pub(crate) fn lost_in_all(&self) -> u64 {
         self.lost.iter().map(|(_, count)| count).sum()
     }
 

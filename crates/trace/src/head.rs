@@ -27,7 +27,7 @@ impl Head {
     }
 
     /// Whether any object has a member called `key`.
-    pub fn has_anywhere(&self, key: &str) -> bool {
+    pub(crate) fn has_anywhere(&self, key: &str) -> bool {
         self.keys.iter().any(|(_, known)| known == key)
     }
 
@@ -42,7 +42,7 @@ impl Head {
     }
 
     /// Whether the first line names all of `columns`.
-    pub fn has_columns(&self, columns: &[&str]) -> bool {
+    pub(crate) fn has_columns(&self, columns: &[&str]) -> bool {
         let line = self.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let names: Vec<_> = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).collect();
         columns.iter().all(|column| names.contains(&column.as_bytes()))

@@ -86,7 +86,7 @@ impl Moment {
     }
 
     /// A decimal number of units of ten to the `digits` nanoseconds, digits beyond the nanosecond cut.
-    pub fn from_decimal(text: &str, digits: u32) -> Option<Self> {
+    pub(crate) fn from_decimal(text: &str, digits: u32) -> Option<Self> {
         let (sign, text) = text.strip_prefix('-').map_or((1, text), |text| (-1, text));
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

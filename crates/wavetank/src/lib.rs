@@ -43,9 +43,9 @@ pub use args::ReplayArgs;
 pub use bench::{
     AttentionType, BenchArgs, BenchFiles, BenchObserver, BenchPlan, Benched, CallRecording, Checked,
     DatasetPlan, Dtype, Finding, GenerationMode, GpuTier, Merged, Missing, ModelPlan, News, Package,
-    PlayArgs, Rank, ReadPolicy, RecordedCalls, Results, SUBMISSION_SECONDS, SUBMISSION_SEED, SUBMISSIONS,
-    Submission, Teller, Tokenizer, TrialCount, TrialsPlan, bench, bench_models, check_fio_job, check_package,
-    choice, memory_table, merge, package_name, play_log, run_parameters, suite,
+    PlayArgs, Rank, ReadPolicy, RecordedCalls, Results, SUBMISSIONS, Submission, Teller, Tokenizer,
+    TrialCount, TrialsPlan, bench, check_fio_job, check_package, choice, memory_table, merge, package_name,
+    play_log, run_parameters, suite,
 };
 pub use mock::{MockArgs, MockPlanned, mock_plan};
 pub use pages::{Pictures, PlotFormat, check_kind, read_runs};

@@ -15,6 +15,7 @@ mod rate;
 mod record;
 mod replay;
 mod requests;
+mod router;
 mod serve;
 mod store;
 mod suite;
@@ -46,6 +47,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "mrc", measure: mrc::measure },
     Bench { name: "online", measure: online::measure },
     Bench { name: "replay", measure: |options| cases::measure(&replay::SUITE, options) },
+    Bench { name: "router", measure: router::measure },
     Bench { name: "serve", measure: serve::measure },
     Bench { name: "store", measure: store::measure },
     Bench { name: "suite", measure: suite::measure },

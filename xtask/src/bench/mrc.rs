@@ -18,6 +18,8 @@ pub(super) fn measure(_: &Options) -> Result<Page, String> {
     let method = "One pass over a trace in memory, on one core; CPU is that of the thread, the mean of \
                   passes of half a second together. Curves of policies other than LRU are those of eight \
                   capacities, with LRU's beside them. Errors are those of block hit ratios at eight \
-                  capacities with ten seeds, in points of a hundred, against curves on everything.\n";
+                  capacities with ten seeds, in points of a hundred, against curves on everything. The \
+                  second table has the errors, with five seeds, of drawing one conversation in eight, and \
+                  one block in eight, and playing them on caches of an eighth.\n";
     Ok(Page { method: method.to_owned(), table })
 }

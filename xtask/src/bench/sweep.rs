@@ -84,7 +84,7 @@ p99_e2e_latency_ms = 9000
 pub(super) fn measure(options: &Options) -> Result<Page, String> {
     process::run(&mut cargo(&["build", "--release"]))?;
     let whole = trace::conversation()?;
-    slice(&whole)?;
+    trace::first_lines(&whole, SLICE)?;
     let speed = speed(options.reps)?;
     let searches = SEARCHES.iter().map(search).collect::<Result<String, String>>()?;
     let specs: String = SEARCHES
@@ -100,15 +100,6 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
         options.reps,
     );
     Ok(Page { method, table: format!("{speed}\n{SEARCH_HEAD}{searches}") })
-}
-
-/// The first requests of the trace, as a file.
-fn slice(whole: &str) -> Result<String, String> {
-    trace::once(&format!("conversation-first-{SLICE}.jsonl"), |path| {
-        let text = fs::read_to_string(whole).map_err(|e| format!("{whole}: {e}"))?;
-        let first: String = text.split_inclusive('\n').take(SLICE).collect();
-        fs::write(path, first).map_err(|e| format!("{}: {e}", path.display()))
-    })
 }
 
 /// A thousand points with one and with two threads.

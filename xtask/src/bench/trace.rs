@@ -45,11 +45,18 @@ pub(super) fn repeated(trace: &str, copies: u64) -> Result<String, String> {
 
 /// The first request of the trace, alone.
 pub(super) fn first_line(trace: &str) -> Result<String, String> {
-    once("one-request.jsonl", |path| {
-        let text = fs::read_to_string(trace).map_err(|e| format!("{trace}: {e}"))?;
-        let line = text.split_inclusive('\n').next().unwrap_or("");
-        fs::write(path, line).map_err(|e| format!("{}: {e}", path.display()))
-    })
+    once("one-request.jsonl", |path| write_first(trace, 1, path))
+}
+
+/// The first requests of the trace.
+pub(super) fn first_lines(trace: &str, count: usize) -> Result<String, String> {
+    once(&format!("conversation-first-{count}.jsonl"), |path| write_first(trace, count, path))
+}
+
+fn write_first(trace: &str, count: usize, path: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(trace).map_err(|e| format!("{trace}: {e}"))?;
+    let first: String = text.split_inclusive('\n').take(count).collect();
+    fs::write(path, first).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Has a file written unless it is there; a name is only given to a finished file.

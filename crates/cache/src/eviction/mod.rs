@@ -17,7 +17,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Described, Result, find};
+use wavetank_model::{Result, described, find};
 
 /// A dense slot number. It names one entry from `insert` to `evict` or `remove`, then is used again.
 pub type Slot = u32;
@@ -141,14 +141,7 @@ pub struct Entry {
     pub build: fn(&Settings) -> Result<Box<dyn Eviction>>,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Every eviction policy, alphabetical. `wavetank list` prints this table.
 pub const ALL: &[Entry] = &[

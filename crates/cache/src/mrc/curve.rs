@@ -62,7 +62,7 @@ impl StackCurve {
     }
 
     /// The least capacity that serves `share` of what an endless cache does, in blocks.
-    pub fn least_capacity(&self, share: f64) -> Option<u64> {
+    pub(crate) fn least_capacity(&self, share: f64) -> Option<u64> {
         let enough = share * self.bound().block_hit_ratio;
         let at = self.steps.partition_point(|step| step.served[0] < enough);
         self.steps.get(at).map(|step| step.capacity)

@@ -99,12 +99,12 @@ impl L1 {
 
 impl Engine {
     /// Whether an object of so many bytes is more than its tenant may have.
-    pub fn is_above_quota(&self, key: KeyId, bytes: u64) -> bool {
+    pub(crate) fn is_above_quota(&self, key: KeyId, bytes: u64) -> bool {
         self.l1.is_above_quota(self.labels.tenant(key), bytes)
     }
 
     /// Whether an object of so many bytes could be written under `key`, which has one, once that is gone.
-    pub fn could_replace(&mut self, key: KeyId, bytes: u64) -> bool {
+    pub(crate) fn could_replace(&mut self, key: KeyId, bytes: u64) -> bool {
         self.l1.could_replace((key, bytes), self.now, &self.labels)
     }
 

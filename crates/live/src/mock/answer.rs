@@ -45,7 +45,7 @@ impl Answer {
     }
 
     /// What has come since the last look, as soon as there is any.
-    pub fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<More> {
+    pub(crate) fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<More> {
         let mut state = self.progress.state();
         let (tokens, end) = (state.tokens - self.taken, state.end);
         if tokens == 0 && end.is_none() {

@@ -279,13 +279,10 @@ mod tests {
         Plan {
             engine,
             num_workers: workers,
-            decode: None,
             router_mode: "kv_router".to_owned(),
-            router_config: wavetank_sim::routers::KvConfig::default(),
             load: Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests },
-            max_sim_time: None,
             seed: 1,
-            scaling: None,
+            ..Plan::default()
         }
     }
 

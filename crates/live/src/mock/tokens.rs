@@ -47,7 +47,7 @@ const ENDS: [&str; 6] = ["<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>",
 
 impl Tokenizer {
     /// OpenAI's cl100k_base, whose table is part of the program.
-    pub fn embedded() -> Self {
+    pub(crate) fn embedded() -> Self {
         Self { table: Table::Embedded(cl100k_base_singleton()), marks: EMBEDDED_MARKS }
     }
 
@@ -79,7 +79,7 @@ impl Tokenizer {
     }
 
     /// The same for a text that is a whole prompt, with what the tokenizer puts before and after one.
-    pub fn encode_prompt(&self, text: &str) -> Option<Vec<u32>> {
+    pub(crate) fn encode_prompt(&self, text: &str) -> Option<Vec<u32>> {
         match &self.table {
             Table::Embedded(_) => self.encode(text),
             Table::File(table) => Some(table.encode_fast(text, true).ok()?.get_ids().to_vec()),

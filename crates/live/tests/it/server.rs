@@ -9,8 +9,7 @@ use std::time::Instant;
 use wavetank_live::kv_events::Endpoints;
 use wavetank_live::mock::{Addresses, Company, Follow, MockLimits, MockPlan, MockReport, OutputLengths, run};
 use wavetank_model::{Nanos, ServeEvent, Sink};
-use wavetank_sim::routers::KvConfig;
-use wavetank_sim::{EngineConfig, Load, Plan};
+use wavetank_sim::{EngineConfig, Plan};
 
 use crate::client::LIMIT;
 
@@ -25,17 +24,7 @@ pub(crate) fn plan() -> MockPlan {
         ..EngineConfig::default()
     };
     MockPlan {
-        simulation: Plan {
-            engine,
-            num_workers: 1,
-            decode: None,
-            router_mode: "kv_router".to_owned(),
-            router_config: KvConfig::default(),
-            load: Load::Schedule,
-            max_sim_time: None,
-            seed: 1,
-            scaling: None,
-        },
+        simulation: Plan { engine, router_mode: "kv_router".to_owned(), seed: 1, ..Plan::default() },
         address: ([127, 0, 0, 1], 0).into(),
         api_key: None,
         model: "model".to_owned(),

@@ -42,7 +42,7 @@ impl Row {
     }
 
     /// Whether the change is no larger than the spread of repeats. Single runs have no spread to judge by.
-    pub fn is_noise(&self) -> bool {
+    pub(crate) fn is_noise(&self) -> bool {
         let repeated = self.before.count() > 1 || self.after.count() > 1;
         repeated
             && self.change() != 0.0

@@ -47,7 +47,7 @@ impl ClassSummary {
     }
 
     /// Whether the class had any request.
-    pub fn has_requests(&self) -> bool {
+    pub(crate) fn has_requests(&self) -> bool {
         [self.arrived, self.turned_away, self.unfinished, self.served()].iter().any(|&count| count > 0)
     }
 

@@ -71,7 +71,7 @@ impl MetricName {
     }
 
     /// What it says, in one sentence.
-    pub fn meaning(self) -> &'static str {
+    pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::DecodeBytesRead => "How much was read from the storage tier in the window.",
             Self::WallClock => "How many tokens users got in each second of the window.",
@@ -113,7 +113,7 @@ impl MetricName {
 
 impl Metric {
     /// Whether runs should be compared by it.
-    pub fn is_primary(&self) -> bool {
+    pub(crate) fn is_primary(&self) -> bool {
         self.standing == Standing::Primary
     }
 }

@@ -78,7 +78,7 @@ pub struct SizeSummary {
 
 impl SizeSummary {
     /// Bytes for each second that an operation was at the device.
-    pub fn bytes_per_device_second(&self) -> f64 {
+    pub(crate) fn bytes_per_device_second(&self) -> f64 {
         ratio(self.bytes as f64, self.device.sum().as_seconds())
     }
 }

@@ -433,7 +433,7 @@ impl StorageSummary {
     }
 
     /// Tokens whose bytes went in or out of the storage tier, also to make room.
-    pub fn storage_tokens(&self) -> f64 {
+    pub(crate) fn storage_tokens(&self) -> f64 {
         let bytes = self.traffic(TierRole::Storage).bytes();
         ratio(bytes as f64, self.setting.bytes_per_token as f64)
     }
@@ -442,7 +442,7 @@ impl StorageSummary {
     /// what was written or found written in the same window, not with requests that ended in it: their reads
     /// may lie outside. Where nothing is computed, a request that was served and read its own entry stands
     /// for it.
-    pub fn own_entries(&self) -> (u64, u64) {
+    pub(crate) fn own_entries(&self) -> (u64, u64) {
         let ReasonCounts { stored, existed, stored_bytes, existed_bytes, .. } = self.touches.prefill;
         let entries = stored.saturating_add(existed);
         if entries > 0 {

@@ -48,7 +48,7 @@ impl Default for Limits {
 
 impl Limits {
     /// What someone may send who did not say who they are: enough to say it.
-    pub fn strangers() -> Self {
+    pub(crate) fn strangers() -> Self {
         Self {
             arguments: 10,
             argument_bytes: 16 << 10,
@@ -166,7 +166,7 @@ impl Parser {
     }
 
     /// Memory for arguments beyond what every client may keep.
-    pub fn own_bytes(&self) -> u64 {
+    pub(crate) fn own_bytes(&self) -> u64 {
         (self.args.capacity().saturating_sub(KEPT_ARGS) * size_of::<Arg>()) as u64
     }
 

@@ -6,7 +6,7 @@ mod vllm;
 use std::rc::Rc;
 
 use wavetank_cache::Change;
-use wavetank_model::{Described, Nanos, Prompt, Request, RequestId, Result, ServeSink, WorkerId, find};
+use wavetank_model::{Nanos, Prompt, Request, RequestId, Result, ServeSink, WorkerId, described, find};
 
 use crate::EngineConfig;
 use crate::tiers::Stack;
@@ -196,14 +196,7 @@ pub struct Entry {
     pub build: fn(Seat<'_>) -> Box<dyn Engine>,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Every engine, alphabetical. `wavetank list engines` prints this table.
 pub const ALL: &[Entry] = &[sglang::ENTRY, vllm::ENTRY];

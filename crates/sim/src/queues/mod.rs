@@ -4,7 +4,7 @@ mod fcfs;
 mod lcfs;
 mod wspt;
 
-use wavetank_model::{Described, Result, find};
+use wavetank_model::{Result, described, find};
 
 /// What a policy knows of a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,14 +30,7 @@ pub struct Entry {
     pub score: fn(&Waiting) -> f64,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Every queue policy, alphabetical. `wavetank list queues` prints this table.
 pub const ALL: &[Entry] = &[fcfs::ENTRY, lcfs::ENTRY, wspt::ENTRY];

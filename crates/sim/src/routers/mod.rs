@@ -8,7 +8,7 @@ mod round_robin;
 mod session_sticky;
 
 use wavetank_cache::Change;
-use wavetank_model::{Described, Nanos, Request, RequestId, Result, WorkerId, find};
+use wavetank_model::{Nanos, Request, RequestId, Result, WorkerId, described, find};
 
 pub use kv_router::KvConfig;
 
@@ -98,14 +98,7 @@ pub struct Entry {
     pub build: fn(&Fleet<'_>) -> Result<Box<dyn Router>>,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Every router, alphabetical. `wavetank list routers` prints this table.
 pub const ALL: &[Entry] = &[

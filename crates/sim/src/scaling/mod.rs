@@ -9,7 +9,7 @@ mod sla;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wavetank_model::{Described, Error, Nanos, Result, WorkerRole, find};
+use wavetank_model::{Error, Nanos, Result, WorkerRole, described, find};
 
 use crate::snapshot::Snapshot;
 use crate::timing::Parameters;
@@ -93,14 +93,7 @@ pub struct Parameter {
     pub about: &'static str,
 }
 
-impl Described for Parameter {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Parameter);
 
 /// A row of the table.
 pub struct Entry {
@@ -114,14 +107,7 @@ pub struct Entry {
     pub build: fn(&Parameters, &Setting<'_>) -> Result<Box<dyn Policy>>,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Every scaling policy, alphabetical. `wavetank list autoscale` prints this table.
 pub const ALL: &[Entry] = &[load::ENTRY, schedule::ENTRY, sla::ENTRY];

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use wavetank_model::{Described, Error, Result, find};
+use wavetank_model::{Error, Result, described, find};
 
 use crate::provenance::Provenance;
 
@@ -173,14 +173,7 @@ pub struct Entry {
     pub build: fn(&Parameters) -> Result<Rc<dyn Timing>>,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Every timing model, alphabetical. `wavetank list timing` prints this table.
 pub const ALL: &[Entry] =

@@ -7,7 +7,6 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::json;
 use wavetank_model::{Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
-use wavetank_sim::routers::KvConfig;
 use wavetank_sim::timing::TimingConfig;
 use wavetank_sim::{
     ConcurrencyUnit, EngineConfig, Load, Plan, PreemptionMode, SglangConfig, Transfer, WorkerRole,
@@ -122,17 +121,7 @@ impl Case {
             LoadCase::Schedule => Load::Schedule,
             LoadCase::Closed { concurrency, unit } => Load::Closed { concurrency, unit },
         };
-        Plan {
-            engine,
-            num_workers: self.workers,
-            decode: None,
-            router_mode: "round_robin".to_owned(),
-            router_config: KvConfig::default(),
-            load,
-            max_sim_time: None,
-            seed: 42,
-            scaling: None,
-        }
+        Plan { engine, num_workers: self.workers, load, ..Plan::default() }
     }
 
     pub(crate) fn workload(&self) -> InMemory<'_> {

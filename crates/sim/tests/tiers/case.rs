@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use serde_json::json;
 use wavetank_model::{Nanos, Opening, Priority, Prompt, Request, Result, SessionId, Workload};
 use wavetank_sim::media::MediumConfig;
-use wavetank_sim::routers::KvConfig;
 use wavetank_sim::{
     ConcurrencyUnit, DecodePool, EngineConfig, Link, Load, Plan, PreemptionMode, SchedulePolicy,
     SglangConfig, TierConfig, TierLoad, TierScope, TierUnit, TierWrite, Transfer, WorkerRole, engines,
@@ -187,17 +186,7 @@ pub(crate) fn transfer() -> Transfer {
 pub(crate) const ONE_AT_A_TIME: Load = Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests };
 
 pub(crate) fn plan_of(engine: EngineConfig, num_workers: u32, load: Load) -> Plan {
-    Plan {
-        engine,
-        num_workers,
-        decode: None,
-        router_mode: "round_robin".to_owned(),
-        router_config: KvConfig::default(),
-        load,
-        max_sim_time: None,
-        seed: 42,
-        scaling: None,
-    }
+    Plan { engine, num_workers, load, ..Plan::default() }
 }
 
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {

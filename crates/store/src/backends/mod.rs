@@ -11,7 +11,7 @@ mod redis;
 
 use std::sync::Arc;
 
-use wavetank_model::{Described, Error, Result, find};
+use wavetank_model::{Error, Result, described, find};
 
 use crate::backend::{Backend, Caps, Location};
 use crate::options::Options;
@@ -32,14 +32,7 @@ pub struct Entry {
     open: fn(&Site) -> Result<Arc<dyn Backend>>,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Where a backend is and how it works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ pub mod verify;
 
 use std::sync::Arc;
 
-use wavetank_model::{Described, Result, find};
+use wavetank_model::{Result, described, find};
 
 use crate::backend::Backend;
 use crate::options::Options;
@@ -28,14 +28,7 @@ pub struct Entry {
     pub wrap: Wrap,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Every wrapper, alphabetical. `wavetank list wrappers` prints this table.
 pub const ALL: &[Entry] = &[fault::ENTRY, record::ENTRY, throttle::ENTRY, verify::ENTRY];

@@ -13,9 +13,8 @@ use serde_json::{Map, Value};
 use wavetank::{Plan, ReplayMode, WorkloadPlan};
 use wavetank_model::{Error, Result};
 use wavetank_report::Sla;
-use wavetank_sim::routers::KvConfig;
+use wavetank_sim::EngineConfig;
 use wavetank_sim::timing::{Parameters, Pricing, TimingConfig};
-use wavetank_sim::{EngineConfig, Load};
 use wavetank_trace::Fill;
 use wavetank_trace::requests::SharedPrefix;
 
@@ -105,14 +104,8 @@ impl Run {
             replay_mode: ReplayMode::Offline,
             simulation: wavetank_sim::Plan {
                 engine: self.engine_config(dir, schedule).map_err(|error| error.within(place.clone()))?,
-                num_workers: 1,
-                decode: None,
-                router_mode: "round_robin".to_owned(),
-                router_config: KvConfig::default(),
-                load: Load::Schedule,
-                max_sim_time: None,
                 seed: self.engine.seed,
-                scaling: None,
+                ..wavetank_sim::Plan::default()
             },
             sla: Sla::default(),
             warnings: Vec::new(),

@@ -184,7 +184,7 @@ impl Assembler {
     }
 
     /// It is `now`: ends what was not heard of for too long. What is recorded next happens about then.
-    pub fn pass_time(&mut self, now: Moment) {
+    pub(crate) fn pass_time(&mut self, now: Moment) {
         self.now = now;
         let timeout = Nanos(u64::try_from(self.plan.orphan_timeout.as_nanos()).unwrap_or(u64::MAX));
         while self.ages.peek().is_some_and(|Reverse(age)| age.looked + timeout <= now.elapsed) {
@@ -208,7 +208,7 @@ impl Assembler {
     }
 
     /// Ends all that is open: the server goes.
-    pub fn end_all(&mut self, now: Moment) {
+    pub(crate) fn end_all(&mut self, now: Moment) {
         self.now = now;
         while let Some(Reverse(age)) = self.ages.pop() {
             if self.sessions.get(&age.name).is_some_and(|session| session.born == age.born) {

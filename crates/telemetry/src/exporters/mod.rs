@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use wavetank_model::{Described, Error, Result, without_login};
+use wavetank_model::{Error, Result, described, without_login};
 
 use crate::resource::Resource;
 use crate::span::Span;
@@ -28,14 +28,7 @@ pub struct Entry {
 /// Every exporter, alphabetical. The server's flags and `wavetank list` print this table.
 pub const ALL: &[Entry] = &[file::ENTRY, grpc::ENTRY, http::ENTRY];
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Where, and with what.
 #[derive(Clone)]

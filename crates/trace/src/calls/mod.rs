@@ -6,7 +6,7 @@ pub mod mlperf_csv;
 
 use std::io;
 
-use wavetank_model::{Described, Error, ErrorKind, KeyTable, Nanos, Recorded, Result, find};
+use wavetank_model::{Error, ErrorKind, KeyTable, Nanos, Recorded, Result, described, find};
 
 pub use crate::call_guess::{guess, recognise};
 use crate::{CallSurvey, Input, Output};
@@ -92,14 +92,7 @@ pub struct Entry {
     pub write: for<'w> fn(Output<'w>) -> io::Result<Box<dyn Writer + 'w>>,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Every storage-call trace format, alphabetical. `wavetank list calls` prints this table.
 pub const ALL: &[Entry] = &[lct::ENTRY, mlperf_csv::ENTRY];

@@ -149,37 +149,17 @@ fn written(format: &Entry, (calls, keys): &Sample) -> Vec<u8> {
 /// A call with its keys spelled out: numbers of two tables differ.
 fn spelled(call: &Call, table: &KeyTable) -> String {
     let Call::Storage(recorded) = call else { return format!("{call:?}") };
-    let keys: Vec<_> = recorded.call.keys().map(|key| table.key(key)).collect();
-    let layouts: Vec<_> = match &recorded.call {
-        StorageCall::ReserveWrite { layout, .. } | StorageCall::Found { layout, .. } => {
-            vec![table.layout(*layout)]
-        }
-        StorageCall::SubmitPrefetch(prefetch) => {
-            prefetch.rows.iter().map(|row| table.layout(row.layout)).collect()
-        }
-        _ => Vec::new(),
-    };
-    let mut plain = recorded.clone();
-    let anonymous = |keys: &mut [KeyId]| keys.fill(KeyId(0));
-    match &mut plain.call {
-        StorageCall::ReserveWrite { keys, layout, .. } | StorageCall::Found { keys, layout, .. } => {
-            anonymous(keys);
-            *layout = LayoutId(0);
-        }
-        StorageCall::SubmitPrefetch(prefetch) => prefetch.rows.iter_mut().for_each(|row| {
-            anonymous(&mut row.keys);
-            row.layout = LayoutId(0);
-        }),
-        StorageCall::FinishWrite { keys }
-        | StorageCall::ReadEnter { keys }
-        | StorageCall::ReadExit { keys }
-        | StorageCall::FinishRead { keys, .. }
-        | StorageCall::StoreCompleted { keys, .. }
-        | StorageCall::StoreBegun { keys, .. }
-        | StorageCall::PrefetchCompleted { keys, .. }
-        | StorageCall::Removed { keys } => anonymous(keys),
-        StorageCall::EvictionPass { .. } | StorageCall::Gap { .. } => {}
-    }
+    let (mut plain, mut keys, mut layouts) = (recorded.clone(), Vec::new(), Vec::new());
+    plain.call.renumber(
+        |key| {
+            keys.push(table.key(key));
+            KeyId(0)
+        },
+        |layout| {
+            layouts.push(table.layout(layout));
+            LayoutId(0)
+        },
+    );
     format!("{plain:?} {keys:?} {layouts:?}")
 }
 

@@ -18,7 +18,7 @@ pub mod vidur;
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use wavetank_model::{Described, Result};
+use wavetank_model::{Result, described};
 
 use crate::{Head, Input, Output, Row};
 
@@ -50,14 +50,7 @@ pub type Open = fn(&[Input], &ReadOptions) -> Result<Box<dyn Reader>>;
 /// Begins a trace.
 pub type Begin = for<'w> fn(Output<'w>, &WriteOptions) -> io::Result<Box<dyn Writer + 'w>>;
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// Every request trace format, alphabetical. `wavetank list formats` prints this table.
 pub const ALL: &[Entry] = &[

@@ -15,7 +15,7 @@ pub use copies::Copies;
 pub use merge::{Merged, Part};
 pub use pace::{Pace, Paced};
 pub use slice::{Choice, Cut, Slice};
-pub use stretch::{Stretch, Stretched, expand_prefix_depth};
+pub use stretch::{Stretch, Stretched};
 
 use wavetank_model::Result;
 

@@ -15,11 +15,6 @@ pub struct Stretch {
     pub output: f64,
 }
 
-/// Replaces every id by `depth` ids and every token by `depth` tokens: prompts get longer, sharing stays.
-pub fn expand_prefix_depth(row: &mut Row, depth: u32) -> Result<()> {
-    stretch_input(row, depth.into(), None)
-}
-
 /// The block at position p becomes those from ceil(p·factor) to ceil((p+1)·factor): what two prompts share
 /// depends on the position alone, so it is the same part of both as before.
 fn stretch_input(row: &mut Row, factor: f64, tokens_per_id: Option<u32>) -> Result<()> {
@@ -93,11 +88,11 @@ mod tests {
     #[test]
     fn l10_ids_and_length_grow_together() {
         let mut row = Row { input_tokens: Some(6), ids: vec![7, 8], ..Row::default() };
-        expand_prefix_depth(&mut row, 3).unwrap();
+        stretch_input(&mut row, 3.0, None).unwrap();
         assert_eq!(row.input_tokens, Some(18));
         assert_eq!(row.ids, [21, 22, 23, 24, 25, 26]);
         let mut row = Row { ids: vec![u64::MAX], ..Row::default() };
-        assert!(expand_prefix_depth(&mut row, 2).unwrap_err().to_string().contains("--dense-ids"));
+        assert!(stretch_input(&mut row, 2.0, None).unwrap_err().to_string().contains("--dense-ids"));
     }
 
     proptest! {

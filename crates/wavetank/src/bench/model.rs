@@ -225,7 +225,7 @@ impl ModelKeys {
 const TABLE: &str = include_str!("../../../../profiles/bench_models.csv");
 
 /// The models of the benchmark by their keys, in the reference's order.
-pub fn bench_models() -> &'static [ModelPlan] {
+pub(crate) fn bench_models() -> &'static [ModelPlan] {
     static MODELS: OnceLock<Vec<ModelPlan>> = OnceLock::new();
     MODELS.get_or_init(|| TABLE.lines().skip(1).map(ModelPlan::of_row).collect())
 }

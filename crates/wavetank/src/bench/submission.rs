@@ -11,9 +11,9 @@ use super::plan::BenchPlan;
 use super::trials::TrialCount;
 
 /// Every submission has this seed; ranks add their number to it.
-pub const SUBMISSION_SEED: u64 = 42;
+pub(crate) const SUBMISSION_SEED: u64 = 42;
 /// What is measured of every trial, at least.
-pub const SUBMISSION_SECONDS: u32 = 300;
+pub(crate) const SUBMISSION_SECONDS: u32 = 300;
 
 /// One of the runs of a submission.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 use wavetank_model::{Nanos, Opening, Request, Result, ServeEvent, SessionId, Sink, Workload};
 use wavetank_report::{Record, Records, Serving, Summary};
-use wavetank_sim::routers::{self, KvConfig};
+use wavetank_sim::routers;
 use wavetank_sim::{
     ConcurrencyUnit, DecodePool, EngineConfig, Link, LinkScope, Load, Outcome, Plan, PreemptionMode,
     SchedulePolicy, SglangConfig, SharedLink, Transfer, TransferMode, WorkerRole, engines,
@@ -147,11 +147,9 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 num_workers,
                 decode,
                 router_mode: routers::ALL[router].name.to_owned(),
-                router_config: KvConfig::default(),
                 load,
                 max_sim_time: cap_ms.map(|ms| Nanos(ms * 1_000_000)),
-                seed: 42,
-                scaling: None,
+                ..Plan::default()
             }
         },
     )
@@ -166,17 +164,7 @@ fn endless(engine: &str) -> Plan {
         ..EngineConfig::default()
     };
     let load = Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests };
-    Plan {
-        engine,
-        num_workers: 1,
-        decode: None,
-        router_mode: "round_robin".to_owned(),
-        router_config: KvConfig::default(),
-        load,
-        max_sim_time: None,
-        seed: 42,
-        scaling: None,
-    }
+    Plan { engine, load, ..Plan::default() }
 }
 
 /// Everything the laws look at.

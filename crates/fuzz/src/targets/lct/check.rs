@@ -1,9 +1,10 @@
 //! What must hold of any bytes that are read as a recording.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::sync::Arc;
 
-use wavetank_model::{KeyId, KeyTable, LayoutId, Recorded, Result, StorageCall};
+use wavetank_model::{KeyId, LayoutId, Recorded, Result};
 use wavetank_trace::calls::CallReader;
 use wavetank_trace::calls::lct::{Header, Reader, Writer};
 use wavetank_trace::{CallSurvey, Input, Output};
@@ -63,68 +64,39 @@ fn written(story: &Story) -> Vec<u8> {
 
 /// Calls with keys and layouts numbered as they come, and what these numbers stand for: tables of two
 /// readers number them otherwise.
-fn spelled(story: &Story) -> (Vec<Recorded>, Vec<String>) {
-    let mut numbers = Numbers::default();
+fn spelled(story: &Story) -> (Vec<Recorded>, [Vec<String>; 2]) {
+    let table = story.reader.keys();
+    let (mut keys, mut layouts) = (Numbers::default(), Numbers::default());
     let calls = story.calls.iter().map(|recorded| {
         let mut recorded = recorded.clone();
-        numbers.call(&mut recorded.call, story.reader.keys());
+        recorded.call.renumber(
+            |key| KeyId(keys.number(key, || format!("{:?}", table.key(key)))),
+            |layout| LayoutId(layouts.number(layout, || format!("{:?}", table.layout(layout)))),
+        );
         recorded
     });
     let calls = calls.collect();
-    (calls, numbers.names)
+    (calls, [keys.names, layouts.names])
 }
 
-#[derive(Default)]
-struct Numbers {
-    keys: HashMap<KeyId, KeyId>,
-    layouts: HashMap<LayoutId, LayoutId>,
+/// Numbers in the order of first use.
+struct Numbers<T> {
+    numbers: HashMap<T, u32>,
     names: Vec<String>,
 }
 
-impl Numbers {
-    fn call(&mut self, call: &mut StorageCall, table: &KeyTable) {
-        match call {
-            StorageCall::ReserveWrite { keys, layout, .. } => {
-                self.keys(keys, table);
-                self.layout(layout, table);
-            }
-            StorageCall::SubmitPrefetch(prefetch) => {
-                for row in &mut prefetch.rows {
-                    self.keys(&mut row.keys, table);
-                    self.layout(&mut row.layout, table);
-                }
-            }
-            StorageCall::FinishWrite { keys }
-            | StorageCall::ReadEnter { keys }
-            | StorageCall::ReadExit { keys }
-            | StorageCall::FinishRead { keys, .. }
-            | StorageCall::StoreCompleted { keys, .. }
-            | StorageCall::StoreBegun { keys, .. }
-            | StorageCall::PrefetchCompleted { keys, .. }
-            | StorageCall::Removed { keys } => self.keys(keys, table),
-            StorageCall::Found { keys, layout, .. } => {
-                self.keys(keys, table);
-                self.layout(layout, table);
-            }
-            StorageCall::EvictionPass { .. } | StorageCall::Gap { .. } => {}
-        }
+impl<T> Default for Numbers<T> {
+    fn default() -> Self {
+        Self { numbers: HashMap::new(), names: Vec::new() }
     }
+}
 
-    fn keys(&mut self, keys: &mut [KeyId], table: &KeyTable) {
-        for key in keys {
-            let next = KeyId(self.keys.len() as u32);
-            *key = *self.keys.entry(*key).or_insert_with_key(|key| {
-                self.names.push(format!("{:?}", table.key(*key)));
-                next
-            });
-        }
-    }
-
-    fn layout(&mut self, layout: &mut LayoutId, table: &KeyTable) {
-        let next = LayoutId(self.layouts.len() as u32);
-        *layout = *self.layouts.entry(*layout).or_insert_with_key(|layout| {
-            self.names.push(format!("{:?}", table.layout(*layout)));
+impl<T: Eq + Hash> Numbers<T> {
+    fn number(&mut self, of: T, name: impl FnOnce() -> String) -> u32 {
+        let next = self.names.len() as u32;
+        *self.numbers.entry(of).or_insert_with(|| {
+            self.names.push(name());
             next
-        });
+        })
     }
 }

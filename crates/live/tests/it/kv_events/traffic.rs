@@ -9,7 +9,6 @@ use wavetank_live::kv_events::{
 };
 use wavetank_live::mock::{Answer, Ask, Control, Desk, End, Finish, Follow};
 use wavetank_model::{BlockKey, Priority, Prompt, RequestId, ServeEvent, Sink, WorkerId, mix};
-use wavetank_sim::routers::KvConfig;
 use wavetank_sim::{ConcurrencyUnit, EngineConfig, Load, Plan};
 
 const BLOCK: u32 = 8;
@@ -43,13 +42,9 @@ impl Setting {
         Plan {
             engine,
             num_workers: WORKERS,
-            decode: None,
-            router_mode: "round_robin".to_owned(),
-            router_config: KvConfig::default(),
             load: Load::Closed { concurrency: 1, unit: ConcurrencyUnit::Requests },
-            max_sim_time: None,
             seed: 1,
-            scaling: None,
+            ..Plan::default()
         }
     }
 }

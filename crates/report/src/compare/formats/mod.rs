@@ -13,7 +13,7 @@ mod vllm_throughput;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use wavetank_model::{Described, Error, Result};
+use wavetank_model::{Error, Result, described};
 
 /// A JSON object.
 type Object = Map<String, Value>;
@@ -37,14 +37,7 @@ pub struct Entry {
     read: fn(&Object) -> Result<Repeat>,
 }
 
-impl Described for Entry {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Entry);
 
 /// What is known of one run.
 #[derive(Clone, Debug, Default)]

@@ -207,7 +207,7 @@ impl Recording {
     }
 
     /// Leaves a recording that cannot be written any more as it is: at least what was flushed is in it.
-    pub fn abandon(self) -> Written {
+    pub(crate) fn abandon(self) -> Written {
         self.so_far()
     }
 }

@@ -190,7 +190,7 @@ impl Step {
     }
 
     /// Whether it is an option of a submission.
-    pub fn is_submission(&self) -> bool {
+    pub(crate) fn is_submission(&self) -> bool {
         self.scenario().is_some_and(|row| row.kind == Kind::Submission)
     }
 }

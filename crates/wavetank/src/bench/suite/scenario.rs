@@ -2,7 +2,7 @@
 //! (spec/kv-bench.md 17).
 
 use wavetank_bench::ScaleMode;
-use wavetank_model::{Described, Error, Result};
+use wavetank_model::{Error, Result, described};
 
 use crate::bench::args::GenerationMode;
 use crate::bench::submission::{SUBMISSION_SECONDS, SUBMISSIONS, Submission};
@@ -88,14 +88,7 @@ pub(super) enum Span {
     Exactly(u32),
 }
 
-impl Described for Scenario {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Scenario);
 
 /// What most scenarios are.
 const USUAL: Scenario = Scenario {

@@ -16,7 +16,7 @@ mod swap;
 mod timers;
 mod tracing;
 
-use wavetank_model::Described;
+use wavetank_model::described;
 
 use super::finding::Finding;
 use super::subject::Subject;
@@ -37,14 +37,7 @@ impl Check {
     }
 }
 
-impl Described for Check {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn about(&self) -> &'static str {
-        self.about
-    }
-}
+described!(Check);
 
 /// Every check, alphabetical. `wavetank list checks` prints this table.
 pub const ALL: &[Check] = &[
