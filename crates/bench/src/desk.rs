@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use wavetank_model::{Answer, IoTimes, Nanos, Operation, Served, Touch, Why};
 use wavetank_store::{Done, Existing, Flow, Key, Lane, OpId, Outcome, Payload, Put, Want};
@@ -142,7 +143,8 @@ impl<'a> Desk<'a> {
                 self.clock.wait_until(until.min(self.longest(now, NAP)));
                 None
             }
-            (_, true) => self.lane.wait(),
+            // Whoever wants to end it is heard while an operation is under way.
+            (_, true) => self.lane.wait_until(Instant::now() + Duration::from_nanos(WAIT.0)),
             (_, false) => {
                 // A permit may come from another thread, which does not say so.
                 let most = if self.barred.is_empty() { WAIT } else { NAP };

@@ -3,6 +3,7 @@
 //! Operations on one entry keep their order; different entries overlap, as far as the depth allows.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -79,13 +80,17 @@ pub struct PlayCounts {
     pub refused: u64,
     /// Failed at the device.
     pub failed: u64,
+    /// Under way when it was to stop, and not over soon after.
+    pub given_up: u64,
 }
 
 /// Operations are begun while their bytes are less than this many times what the device has at a time: enough
 /// that it never waits for us, and no more, since what stands in line here counts as latency.
 const AHEAD: u64 = 2;
-/// Who waits for the time of an operation looks so often whether it is to stop.
+/// Who waits for operations, or for the time of one, looks so often whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
+/// What is under way when it is to stop may take so long to its end.
+const GRACE: Duration = Duration::from_secs(1);
 /// What is later than this never comes: a year.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The least that a device moves.
@@ -145,6 +150,8 @@ fn play_on(
         busy: HashSet::new(),
         asked: HashMap::new(),
         counts: PlayCounts::default(),
+        stop,
+        stopped: None,
     };
     let (started, mut latest, mut interrupted) = (Instant::now(), Nanos::ZERO, false);
     for step in steps {
@@ -152,17 +159,20 @@ fn play_on(
         if let PlayPace::Recorded(speedup) = pace {
             let after = Duration::try_from_secs_f64(step.at.as_seconds() / speedup).unwrap_or(FAR);
             let due = started + after.min(FAR);
-            player.wait_until(due, stop);
+            player.wait_until(due);
             let late = Instant::now().saturating_duration_since(due);
             latest = latest.max(Nanos(late.as_nanos() as u64));
         }
-        interrupted = stop.load(Ordering::Relaxed);
+        let key = Key::from(&*step.key);
+        player.make_room(&key);
+        interrupted = player.is_to_stop();
         if interrupted {
             break;
         }
-        player.begin(&step);
+        player.begin(&step, key);
     }
     player.drain(0);
+    interrupted |= player.counts.given_up > 0;
     let (seconds, meter) = (started.elapsed().as_secs_f64(), player.lane.meter().clone());
     let counts = player.counts;
     drop(player);
@@ -178,7 +188,7 @@ fn play_on(
     })
 }
 
-struct Player {
+struct Player<'a> {
     seed: u64,
     lane: Lane,
     /// Bytes of what is under way, and how many there may be before another operation begins.
@@ -188,14 +198,24 @@ struct Player {
     busy: HashSet<Key>,
     asked: HashMap<OpId, (Key, u64)>,
     counts: PlayCounts,
+    /// Raised to end it, and since when that is known.
+    stop: &'a AtomicBool,
+    stopped: Option<Instant>,
 }
 
-impl Player {
-    fn begin(&mut self, step: &Step) {
-        let key = Key::from(&*step.key);
-        while self.busy.contains(&key) || self.bytes >= self.bytes_max {
+impl Player<'_> {
+    fn is_to_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits until an operation on `key` may begin.
+    fn make_room(&mut self, key: &Key) {
+        while self.busy.contains(key) || self.bytes >= self.bytes_max {
             self.drain(self.asked.len() - 1);
         }
+    }
+
+    fn begin(&mut self, step: &Step, key: Key) {
         let op = match step.deed {
             Deed::Read => self.lane.get(key.clone(), Want::Nothing),
             Deed::Delete => self.lane.remove(key.clone()),
@@ -205,8 +225,8 @@ impl Player {
             }
         };
         self.busy.insert(key.clone());
-        // A device moves no less than a block.
-        let bytes = step.bytes.max(BLOCK);
+        // A device moves no less than a block, and what is longer than all room takes it all.
+        let bytes = step.bytes.clamp(BLOCK, self.bytes_max);
         self.bytes += bytes;
         self.asked.insert(op, (key, bytes));
         if let Some(done) = self.lane.poll() {
@@ -214,17 +234,26 @@ impl Player {
         }
     }
 
-    /// Waits until at most `left` operations are under way.
+    /// Waits until at most `left` operations are under way. When it is to stop, what is not over soon is
+    /// given up.
     fn drain(&mut self, left: usize) {
         while self.asked.len() > left {
-            let Some(done) = self.lane.wait() else { return };
-            self.ended(done);
+            match self.lane.wait_until(Instant::now() + LOOK) {
+                Some(done) => self.ended(done),
+                None if self.is_to_stop() => {
+                    let since = *self.stopped.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= GRACE {
+                        self.lane.give_up();
+                    }
+                }
+                None => {}
+            }
         }
     }
 
     /// Waits until then, or until it is to stop.
-    fn wait_until(&mut self, due: Instant, stop: &AtomicBool) {
-        while Instant::now() < due && !stop.load(Ordering::Relaxed) {
+    fn wait_until(&mut self, due: Instant) {
+        while Instant::now() < due && !self.is_to_stop() {
             let look = due.min(Instant::now() + LOOK);
             match self.lane.wait_until(look) {
                 Some(done) => self.ended(done),
@@ -245,6 +274,7 @@ impl Player {
             Outcome::Removed(true) => &mut counts.deleted,
             Outcome::Removed(false) => &mut counts.absent,
             Outcome::Refused(_) => &mut counts.refused,
+            Outcome::Failed(error) if error.kind() == io::ErrorKind::Interrupted => &mut counts.given_up,
             Outcome::Failed(_) => &mut counts.failed,
         };
         *count += 1;
@@ -283,6 +313,26 @@ mod tests {
             &AtomicBool::new(true),
         );
         assert!(played.unwrap().interrupted);
+    }
+
+    /// Broken by: an entry that is written to its end whoever wants to stop, lengths that add up to more than
+    /// a number holds, or an end that does not say that something was given up.
+    #[test]
+    fn what_takes_years_can_be_ended() {
+        for bytes in [1 << 50, u64::MAX] {
+            let stop = AtomicBool::new(false);
+            let step = |(key, bytes): (&str, u64)| {
+                // The last one is asked for when the one before is under way.
+                stop.store(key == "late", Ordering::Relaxed);
+                Ok(Step { at: Nanos::ZERO, deed: Deed::Write, bytes, key: key.into() })
+            };
+            let mut steps = [("short", 1), ("endless", bytes), ("late", 1)].into_iter().map(step);
+            let moving = TierPlan { options: Default::default(), ..tier(TierRole::Storage, "null", None) };
+            let plan = Plan { tiers: vec![moving], ..plan(1) };
+            let played = play(&plan, &mut steps, PlayPace::Max, &stop).unwrap();
+            let expected = PlayCounts { written: 1, given_up: 1, ..PlayCounts::default() };
+            assert_eq!((played.counts, played.interrupted), (expected, true));
+        }
     }
 
     /// Broken by: two operations on one entry at a time, in the wrong order.

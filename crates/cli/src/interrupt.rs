@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
+use nix::sys::signal::{SigSet, Signal};
 use wavetank::{Error, Result};
 
 use crate::{output, watch};
@@ -107,6 +108,15 @@ pub(crate) fn stop_flag(first: &'static str, again: &'static str) -> Result<Arc<
     };
     ctrlc::set_handler(handler).map_err(|error| Error::usage(format!("cannot watch for Ctrl-C: {error}")))?;
     Ok(stop)
+}
+
+/// Who was started to outlive its terminal does: what watches for Ctrl-C hears of hangups, too. To be called
+/// before there are threads, which take over what is blocked.
+pub(crate) fn outlive_terminal() {
+    if wavetank::outlives_terminal() {
+        // A refusal leaves what was before: a hangup is a request to end.
+        let _ = SigSet::from(Signal::SIGHUP).thread_block();
+    }
 }
 
 /// When Ctrl-C comes.

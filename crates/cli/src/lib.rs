@@ -81,6 +81,7 @@ fn command() -> clap::Command {
 
 /// Runs the command with these words, the first of which is its own name, and gives its exit code.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
+    interrupt::outlive_terminal();
     let words = cmd::help::in_order(words.into_iter().collect());
     let matches = command().try_get_matches_from(words);
     let parsed = matches

@@ -58,8 +58,8 @@ pub enum Outcome {
     Removed(bool),
     /// No tier takes it.
     Refused(Refusal),
-    /// A device failed, and the entry is as if the operation had not been asked for; what made room for it
-    /// stays so.
+    /// A device failed, or it was given up: the entry is as if the operation had not been asked for; what
+    /// made room for it stays so.
     Failed(io::Error),
 }
 

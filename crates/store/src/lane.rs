@@ -18,7 +18,8 @@ use crate::pipes::{Fed, Pipes, Tag, Way};
 use crate::store::Store;
 use crate::transfer::{Source, Target, Transfer, Want};
 
-/// How long an operation waits for room that others are about to give back.
+/// How long an operation waits for room that others are about to give back, and one that nobody waits for may
+/// take to its end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to sleep when all that is left to do is to wait for such room.
 const PAUSE: Duration = Duration::from_micros(200);
@@ -45,6 +46,8 @@ pub struct Lane {
     /// Where bytes that are read may go.
     lent: Vec<Vec<u8>>,
     pub(crate) unremoved: u64,
+    /// Nothing is begun any more, and nothing waits for room.
+    has_given_up: bool,
 }
 
 impl Lane {
@@ -64,6 +67,7 @@ impl Lane {
             done: VecDeque::new(),
             lent: Vec::new(),
             unremoved: 0,
+            has_given_up: false,
         }
     }
 
@@ -139,6 +143,19 @@ impl Lane {
         self.done.pop_front()
     }
 
+    /// Gives up, for good, what was asked for and has pieces to begin: it ends as failed as soon as those at
+    /// devices are back, and leaves nothing half-written. What was on its way to a slower tier is lost.
+    pub fn give_up(&mut self) {
+        self.has_given_up = true;
+        for (op, asked, _) in std::mem::take(&mut self.asked) {
+            let times = IoTimes { total: nanos(self.store.clock.since(asked)), ..IoTimes::default() };
+            let outcome = Outcome::Failed(given_up());
+            self.done.push_back(Done { op, outcome, bytes: 0, data: None, times });
+        }
+        let moving = self.jobs.iter_mut().flatten().filter_map(|job| job.current.as_mut());
+        moving.for_each(|(_, transfer)| transfer.give_up(given_up()));
+    }
+
     /// What was measured so far.
     pub fn meter(&self) -> &Meter {
         &self.meter
@@ -171,7 +188,11 @@ impl Lane {
         (source, target): (Source, Option<Target>),
         want: Option<Want>,
     ) -> Transfer {
-        Transfer::new(self.store.load(entry), source, target, want, self.now())
+        let mut transfer = Transfer::new(self.store.load(entry), source, target, want, self.now());
+        if self.has_given_up {
+            transfer.give_up(given_up());
+        }
+        transfer
     }
 
     /// One round: begin what there is room for, take what is done.
@@ -220,6 +241,10 @@ impl Lane {
             let transfer = transfer_of(&mut self.jobs, index);
             if !transfer.has_more() {
                 self.feeding.pop_front();
+                // One that was given up with nothing at devices hears of no completion.
+                if transfer.is_over() {
+                    self.end_step(index);
+                }
             } else if self.pipes.feed(index, transfer) == Fed::Full {
                 return;
             }
@@ -276,7 +301,7 @@ impl Lane {
 
     /// Whether a job that waits for room has waited long enough.
     pub(crate) fn is_out_of_patience(&self, since: Instant) -> bool {
-        self.store.clock.since(since) >= PATIENCE
+        self.has_given_up || self.store.clock.since(since) >= PATIENCE
     }
 
     fn completed(&mut self, completion: Completion) {
@@ -334,14 +359,23 @@ fn transfer_of(jobs: &mut [Option<Job>], index: usize) -> &mut Transfer {
 }
 
 impl Drop for Lane {
-    /// What was begun is finished, so that no entry stays half-written; what was only asked for is dropped.
+    /// What was begun is finished, or given up if that takes too long, so that no entry stays half-written;
+    /// what was only asked for is dropped.
     fn drop(&mut self) {
         self.asked.clear();
+        let patience_ends = Instant::now() + PATIENCE;
         while self.jobs.len() > self.vacant.len() && !std::thread::panicking() {
+            if Instant::now() > patience_ends {
+                self.give_up();
+            }
             self.done.clear();
             self.turn(Some(self.now() + Duration::from_secs(1)));
         }
     }
+}
+
+fn given_up() -> io::Error {
+    io::Error::new(io::ErrorKind::Interrupted, "it was given up before its end")
 }
 
 /// What cannot be asked for.

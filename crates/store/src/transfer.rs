@@ -210,6 +210,13 @@ impl Transfer {
         }
     }
 
+    /// No more pieces begin: if there are any, it has failed for this reason.
+    pub(crate) fn give_up(&mut self, why: io::Error) {
+        if self.issued < self.pieces {
+            self.failed.get_or_insert(why);
+        }
+    }
+
     /// Nothing is on its way and nothing more will be.
     pub(crate) fn is_over(&self) -> bool {
         self.in_flight == 0 && (self.failed.is_some() || self.landed == self.pieces)

@@ -47,6 +47,7 @@ pub use bench::{
     TrialCount, TrialsPlan, bench, check_fio_job, check_package, choice, memory_table, merge, package_name,
     play_log, run_parameters, suite,
 };
+pub use host::outlives_terminal;
 pub use mock::{MockArgs, MockPlanned, mock_plan};
 pub use pages::{Pictures, PlotFormat, check_kind, read_runs};
 pub use parallel::{in_parallel, processors};

@@ -77,6 +77,14 @@ impl Round {
         command
     }
 
+    /// The same, with a signal as a shell has it at first, whoever ignores it here.
+    pub(super) fn hearing(&self, signal: &str, words: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = Command::new("env");
+        self.settle(&mut command);
+        command.arg(format!("--default-signal={signal}")).arg(&self.binary).args(words);
+        command
+    }
+
     fn settle(&self, command: &mut Command) {
         command.current_dir(&self.folder).env("TMPDIR", self.path("tmp")).env("NO_COLOR", "1");
         for name in ["WAVETANK_PASSWORD", "WAVETANK_API_KEY", "RUST_BACKTRACE", "RUST_MIN_STACK"] {

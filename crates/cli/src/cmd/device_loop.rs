@@ -93,6 +93,10 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
     }
     let (simulated, operations) = simulate(&device.measured(&profile)?, number, &stop)?;
     let (operations, left_out) = within(operations, play_for);
+    if operations.is_empty() && stop.raised.load(Ordering::Relaxed) {
+        output::complain("interrupted before anything was asked of the device: nothing was played");
+        return Ok(INTERRUPTED.into());
+    }
     if operations.is_empty() {
         return Err(Error::usage("the simulation asked nothing of the device").hint(
             "prompts that nothing is reused of, or a cache above it that holds everything, leave it idle; \

@@ -93,8 +93,13 @@ impl Browser {
 
     /// Opens a file, and waits until it is shown.
     pub(crate) fn open(&mut self, path: &Path) {
+        self.visit(&format!("file://{}", path.display()));
+    }
+
+    /// Opens an address, and waits until it is shown.
+    pub(crate) fn visit(&mut self, url: &str) {
         self.events.clear();
-        self.call("Page.navigate", json!({ "url": format!("file://{}", path.display()) }));
+        self.call("Page.navigate", json!({ "url": url }));
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
             let event = self.next("Page.loadEventFired");
             self.events.push(event);

@@ -3,11 +3,11 @@
 //! Breaks when the signal kills the process, is not looked at during a run, or a partial report does not say
 //! that it is one.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, WAVETANK};
 
 const WARM_UP: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(10);
@@ -37,6 +37,27 @@ fn a_partial_report_is_written_and_says_so() {
     assert!(completed > 0);
     assert_eq!(report.count("/counts/arrived"), completed + report.count("/counts/in_flight"));
     assert_eq!(sandbox.read("q.jsonl").lines().count() as u64, completed);
+}
+
+/// Broken by: a handler for hangups in place of whoever wanted them to be ignored, or no end for others.
+#[test]
+fn a_hangup_is_ignored_if_it_was_before() {
+    let sandbox = Sandbox::empty();
+    for (how, is_outliving) in [("--ignore-signal=HUP", true), ("--default-signal=HUP", false)] {
+        let mut command = Command::new("env");
+        command.args([how, WAVETANK]);
+        let mut running = sandbox.spawn(command, LONG, Stdio::null());
+        thread::sleep(WARM_UP);
+        running.hang_up();
+        if is_outliving {
+            thread::sleep(WARM_UP);
+            assert!(!running.has_ended(), "who was started with nohup goes on");
+            running.interrupt();
+        }
+        let run = running.finish(SOON);
+        assert_eq!(run.code, Some(130), "{how}: {}", run.stderr);
+        assert_eq!(sandbox.report("r.json").json()["partial"], true);
+    }
 }
 
 #[test]

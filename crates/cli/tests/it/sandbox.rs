@@ -187,6 +187,11 @@ impl Running {
         self.signal("-TERM");
     }
 
+    /// As a terminal that goes away does.
+    pub(crate) fn hang_up(&self) {
+        self.signal("-HUP");
+    }
+
     fn signal(&self, name: &str) {
         let kill = Command::new("kill").args([name, &self.child.id().to_string()]).status();
         assert!(kill.expect("kill runs").success());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::browser::chromium;
+use crate::browser::{Browser, chromium};
 use crate::sandbox::Sandbox;
 use crate::serve_client::{Server, frame};
 
@@ -67,4 +67,36 @@ fn a_browser_shows_live_figures_and_has_nothing_to_complain_about() {
         .iter()
         .any(|mark| page.text().replace("http://www.w3.org/2000/svg", "").contains(mark));
     assert!(!outside, "the page names nobody else");
+}
+
+/// Names that would like to be more: of a tenant, a model, and a directory behind memory.
+const TENANT: &str =
+    "</script><script>window.hacked=1</script>\"><img src=x onerror=window.hacked=1>\u{202e}";
+const FOLDER: &str = "<svg/onload=window.hacked=1>";
+
+/// Broken by: a name from outside that the page takes for markup, a request to anybody else, or a name that
+/// is not shown.
+#[test]
+fn a_hostile_name_stays_a_name() {
+    let sandbox = Sandbox::empty();
+    let Some(mut browser) = Browser::start(&sandbox) else { return };
+    let server = Server::start(&sandbox, &format!("--l1-size-gb 0.001 --l2 buffered:{FOLDER}:1GiB"));
+    let ask = json!({ "request_id": "r", "model": TENANT, "chunk_hashes": ["0a"], "cache_salt": TENANT });
+    server.post("/v1/lookup", &ask);
+    let stored = server.request("PUT", "/v1/store?request_id=r", &frame(0, &[1; 5000]));
+    assert!(stored.head.starts_with("HTTP/1.1 200"), "{} {}", stored.head, stored.text());
+    assert_eq!(server.status()["tenants"][TENANT], 5000, "{}", server.status());
+    browser.visit(&format!("http://{}/", server.http));
+    // Filled in by what it asks the server for.
+    while browser.text("document.getElementById('state').textContent") != "serving" {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let shown = browser.text("document.getElementById('tiers').textContent");
+    assert!(shown.contains(FOLDER), "{shown}");
+    assert_eq!(browser.value("typeof window.hacked"), "undefined");
+    let strange = "document.querySelectorAll('img, iframe, #tiers svg, script:not(:last-of-type)').length";
+    assert_eq!(browser.number(strange), 0.0);
+    assert!(browser.complaints().is_empty(), "{:#?}", browser.complaints());
+    let own = format!("http://{}/", server.http);
+    assert!(browser.requested().iter().all(|url| url.starts_with(&own)), "{:?}", browser.requested());
 }

@@ -20,6 +20,9 @@ pub struct Stretch {
 fn stretch_input(row: &mut Row, factor: f64, tokens_per_id: Option<u32>) -> Result<()> {
     let depth = factor.ceil() as u64;
     let border = |position: usize| (position as f64 * factor).ceil() as u64;
+    if border(row.ids.len()) > MOST_IDS {
+        return Err(too_long(row.ids.len(), factor));
+    }
     let mut ids = Vec::with_capacity(border(row.ids.len()) as usize);
     for (position, id) in row.ids.iter().enumerate() {
         let first = id.checked_mul(depth).ok_or_else(|| too_large(*id))?;
@@ -34,6 +37,17 @@ fn stretch_input(row: &mut Row, factor: f64, tokens_per_id: Option<u32>) -> Resu
         }
     }
     Ok(())
+}
+
+/// No model takes prompts of more tokens, and a number on a command line must not ask for memory without end.
+const MOST_IDS: u64 = 1 << 27;
+
+#[cold]
+fn too_long(ids: usize, factor: f64) -> Error {
+    Error::input(format!(
+        "its {ids} blocks would be more than 2^27 when their number is multiplied by {factor}"
+    ))
+    .hint("a smaller --depth or --input-scale")
 }
 
 fn scaled(tokens: u32, factor: f64) -> u32 {
@@ -93,6 +107,16 @@ mod tests {
         assert_eq!(row.ids, [21, 22, 23, 24, 25, 26]);
         let mut row = Row { ids: vec![u64::MAX], ..Row::default() };
         assert!(stretch_input(&mut row, 2.0, None).unwrap_err().to_string().contains("--dense-ids"));
+    }
+
+    /// Broken by: memory for as many ids as somebody types.
+    #[test]
+    fn prompts_without_end_are_refused() {
+        for factor in [9_007_199_254_740_993.0, 1e300, f64::from(u32::MAX)] {
+            let mut row = Row { input_tokens: Some(6), ids: vec![0, 1], ..Row::default() };
+            let refused = stretch_input(&mut row, factor, Some(16)).unwrap_err().to_string();
+            assert!(refused.contains("--input-scale"), "{refused}");
+        }
     }
 
     proptest! {

@@ -77,6 +77,13 @@ impl Host {
         digits.and_then(|digits| u64::from_str_radix(&digits, 16).ok()).unwrap_or(0)
     }
 
+    /// Whether a signal does nothing to this process.
+    fn ignores(&self, signal: u32) -> bool {
+        let digits = self.status("SigIgn");
+        let mask = digits.and_then(|digits| u64::from_str_radix(&digits, 16).ok()).unwrap_or(0);
+        mask >> (signal - 1) & 1 == 1
+    }
+
     /// The models of NVIDIA's GPUs, as its driver shows them.
     pub(crate) fn gpu_models(&self) -> Vec<String> {
         let folders = disk::entries(&self.at("/proc/driver/nvidia/gpus"));
@@ -86,6 +93,12 @@ impl Host {
         };
         folders.iter().filter_map(model).collect()
     }
+}
+
+/// Whether this process was started to outlive its terminal, as `nohup` does: hangups are ignored.
+pub fn outlives_terminal() -> bool {
+    const HANGUP: u32 = 1;
+    Host::here().ignores(HANGUP)
 }
 
 #[cfg(test)]
@@ -102,6 +115,15 @@ mod tests {
         system.write("/proc/self/status", "CapPrm:\t0\nCapEff:\t0000000000200001\nSeccomp:\t2\n");
         assert_eq!(system.host().capabilities(), 0x20_0001);
         assert_eq!(system.host().status("Seccomp").as_deref(), Some("2"));
+    }
+
+    /// Broken by: signals that are counted from 0.
+    #[test]
+    fn what_a_process_ignores_is_a_mask() {
+        let system = System::empty();
+        assert!(!system.host().ignores(1));
+        system.write("/proc/self/status", "SigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n");
+        assert_eq!([1, 2, 12, 13].map(|signal| system.host().ignores(signal)), [true, false, false, true]);
     }
 
     /// Broken by: a file that is empty and taken for an answer.

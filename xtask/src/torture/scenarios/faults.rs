@@ -64,7 +64,7 @@ fn suffer(round: &mut Round) -> Result<(), String> {
     let load = Load { clients: 3, keys: 60, promise: Promise::KeptOrGone, bytes: 30_000, deadlines: Some(4) };
     let mut keys = load.keys();
     let mut server = Server::start(round, &faulty)?;
-    for is_killed in [true, false] {
+    for is_killed in [true, true, false] {
         let moment = Duration::from_millis(round.draw.within(100, 700));
         let wait = |_: &mut Server| {
             thread::sleep(moment);

@@ -15,10 +15,10 @@ use crate::torture::round::{Round, ensure, words};
 use samples::Sample;
 
 pub(super) const ENTRY: Entry =
-    Entry { name: "hostile", about: "wrong files, configurations and flags, 500 a round", run };
+    Entry { name: "hostile", about: "wrong files, configurations and flags, 1,000 a round", run };
 
 /// Inputs of a round.
-const INPUTS: u64 = 500;
+const INPUTS: u64 = 1000;
 /// Memory and files of one command: what takes more of them grows without end.
 const LIMITS: &str = "trap '' XFSZ; ulimit -v 8388608; ulimit -f 131072";
 /// A command that takes longer may be right to: a number was made large. It has to end when asked to.

@@ -2,6 +2,8 @@
 //! server), what is written says that it is partial, nothing stays in the cache directory. Several end the
 //! process at once; one that nobody expects kills it. The same command works afterwards in any case.
 
+mod victims;
+
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::thread;
@@ -14,14 +16,13 @@ use super::Entry;
 use crate::torture::child::Ended;
 use crate::torture::draw::Draw;
 use crate::torture::round::{LIMIT, Round, ensure, words};
+use victims::{INTERRUPTED, PROFILE, VICTIMS, Victim, WRITTEN};
 
 pub(super) const ENTRY: Entry =
     Entry { name: "signals", about: "storms of signals at any moment of a run", run };
 
 /// Storms of a round.
-const STORMS: usize = 21;
-/// Interrupted with Ctrl-C, as README has it.
-const INTERRUPTED: i32 = 130;
+const STORMS: usize = 2 * VICTIMS.len();
 
 /// Requests to end.
 const REQUESTS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
@@ -30,76 +31,6 @@ const NOISE: [Signal; 4] = [Signal::SIGPIPE, Signal::SIGWINCH, Signal::SIGCONT, 
 /// What ends a process that does not expect it.
 const SUDDEN: [Signal; 3] = [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGKILL];
 
-/// A command that goes on until it is ended.
-struct Victim {
-    name: &'static str,
-    line: &'static str,
-    /// The same, over in a moment.
-    brief: &'static str,
-    /// How it ends when it is asked to once.
-    asked: i32,
-    /// The report it writes, if it writes one.
-    report: Option<&'static str>,
-}
-
-const VICTIMS: [Victim; 7] = [
-    Victim {
-        name: "replay",
-        line: "replay --input-tokens 2000 --output-tokens 200 --request-count 100000000 \
-            --replay-concurrency 64 --extra-engine-args {\"num_gpu_blocks\":200} --report-json r.json",
-        brief: "replay --input-tokens 10 --output-tokens 2 --request-count 5 --report-json r.json",
-        asked: INTERRUPTED,
-        report: Some("r.json"),
-    },
-    Victim {
-        name: "live replay",
-        line: "replay --input-tokens 500 --output-tokens 20 --request-count 100000 --request-rate 20 \
-            --replay-mode online --report-json r.json",
-        brief: "replay --input-tokens 10 --output-tokens 2 --request-count 5 --replay-mode online \
-            --report-json r.json",
-        asked: INTERRUPTED,
-        report: Some("r.json"),
-    },
-    Victim {
-        name: "sweep",
-        line: "sweep long.toml -o r.json -o r.csv",
-        brief: "sweep short.toml --fresh -o r.json",
-        asked: INTERRUPTED,
-        report: Some("r.json"),
-    },
-    Victim {
-        name: "bench",
-        line: "bench --model tiny-1b --gpu-mem-gb 0 --cpu-mem-gb 0.05 --backend buffered --cache-dir cache \
-            --storage-capacity-gb 0.5 --generation-mode none --num-users 4 --duration 300 --warmup 0 \
-            --output r.json",
-        brief: "bench --model tiny-1b --gpu-mem-gb 0 --cpu-mem-gb 0 --backend buffered --cache-dir cache \
-            --storage-capacity-gb 0.5 --generation-mode none --num-users 1 --duration 30 --max-requests 2 \
-            --warmup 0 --output r.json",
-        asked: INTERRUPTED,
-        report: Some("r.json"),
-    },
-    Victim {
-        name: "trace replay",
-        line: "trace replay calls.lct --loop 100000 --output r.json",
-        brief: "trace replay calls.lct --output r.json",
-        asked: INTERRUPTED,
-        report: Some("r.json"),
-    },
-    Victim {
-        name: "serve",
-        line: "serve --port 0 --http-port 0 --l1-size-gb 0.1 --l2 buffered:kv:100MiB",
-        brief: "serve --check --l1-size-gb 0.1 --l2 buffered:kv:100MiB",
-        asked: 0,
-        report: None,
-    },
-    Victim {
-        name: "mock",
-        line: "mock --port 0 --num-workers 2",
-        brief: "mock --check --num-workers 2",
-        asked: 0,
-        report: None,
-    },
-];
 const SPEC: &str =
     "[base]\ninput_tokens = 500\noutput_tokens = 50\nrequest_count = 200\nnum_workers = 2\n[axes]\n";
 /// What is the user's in the cache directory.
@@ -107,6 +38,8 @@ const FOREIGN: &str = "thesis.npy";
 
 /// How a file is called that is not written to its end.
 const PART: &str = ".part-";
+/// How a folder is called in which a device is measured.
+const PROBE: &str = "wavetank-profile-";
 
 /// What comes to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,15 +60,25 @@ fn run(round: &mut Round) -> Result<(), String> {
         let ended = strike(round, victim, storm)?;
         let told = |problem: String| ended.problem(&format!("{}, {storm:?}: {problem}", victim.name));
         check(round, victim, storm, &ended).map_err(told)?;
-        // Who is ended at once has no time to remove what was half written.
-        let entries = fs::read_dir(&round.folder).into_iter().flatten().flatten();
-        let parts = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        parts.filter(|name| name.starts_with(PART)).for_each(|name| round.remove(&[&name]));
+        sweep_up(round);
+        if let Some((_, line)) = victim.resumed.filter(|(record, _)| round.path(record).exists()) {
+            round.done(&words(line))?;
+            is_clean(round).map_err(|problem| format!("{problem} by {} that went on", victim.name))?;
+        }
+        round.remove(&WRITTEN);
         round.done(&words(victim.brief))?;
         is_clean(round).map_err(|problem| format!("{problem} by {} that ran to its end", victim.name))?;
         round.cases += 1;
     }
     Ok(())
+}
+
+/// Who is ended at once has no time to remove what was half written, or what was measured with.
+fn sweep_up(round: &Round) {
+    for (folder, mark) in [("", PART), ("cache", PROBE)] {
+        let left = names(round, folder).into_iter().filter(|name| name.starts_with(mark));
+        left.for_each(|name| round.remove(&[&format!("{folder}/{name}").trim_start_matches('/')]));
+    }
 }
 
 /// What victims need.
@@ -148,13 +91,14 @@ fn prepare(round: &mut Round) -> Result<(), String> {
         --storage-capacity-gb 0.5 --generation-mode none --num-users 4 --duration 30 --max-requests 20 \
         --warmup 0 --quiet --output b.json --trace-output calls.lct";
     round.done(&words(line))?;
+    round.done(&words(PROFILE))?;
     Ok(())
 }
 
-/// Starts a victim and lets a storm come over it.
+/// Starts a victim and lets a storm come over it. It hears hangups, also where this is run by `nohup`.
 fn strike(round: &mut Round, victim: &Victim, storm: Storm) -> Result<Ended, String> {
-    round.remove(&["r.json", "r.csv", "r.points.jsonl", "kv"]);
-    let command = round.command(&words(victim.line));
+    round.remove(&WRITTEN);
+    let command = round.hearing("HUP", &words(victim.line));
     let mut running = round.start(command)?;
     thread::sleep(Duration::from_millis(round.draw.magnitude(1500)));
     for signal in signals(&mut round.draw, storm) {
@@ -176,12 +120,7 @@ fn signals(draw: &mut Draw, storm: Storm) -> Vec<Signal> {
 
 fn check(round: &Round, victim: &Victim, storm: Storm, ended: &Ended) -> Result<(), String> {
     ended.is_sound()?;
-    let report = victim.report.map(|name| round.path(name)).filter(|path| path.exists());
-    let report = report.map(|path| {
-        let text = fs::read(&path).map_err(|e| e.to_string())?;
-        serde_json::from_slice::<Value>(&text).map_err(|e| format!("a report that is not whole: {e}"))
-    });
-    let report = report.transpose()?;
+    let report = report(round, victim)?;
     match (ended.code(), storm) {
         // It came before there was anybody to hear it: nothing was begun.
         (None, Storm::Asked | Storm::Urged) => {
@@ -191,34 +130,43 @@ fn check(round: &Round, victim: &Victim, storm: Storm, ended: &Ended) -> Result<
         (None, Storm::Sudden) => ensure(report.is_none(), || "killed, and yet it has a report".to_owned()),
         (Some(code), Storm::Asked) => {
             ensure(code == victim.asked, || format!("exit code {code}, not {}", victim.asked))?;
-            is_partial(report.as_ref())?;
+            is_partial(victim, report.as_ref())?;
             is_clean(round)
         }
         (Some(code), _) => {
             ensure([victim.asked, INTERRUPTED].contains(&code), || format!("exit code {code}"))?;
-            is_partial(report.as_ref())
+            is_partial(victim, report.as_ref())
         }
     }
 }
 
+/// What it has written as its report, which is whole.
+fn report(round: &Round, victim: &Victim) -> Result<Option<Value>, String> {
+    let path = victim.report.map(|(name, _)| round.path(name)).filter(|path| path.exists());
+    let read = path.map(|path| {
+        let text = fs::read(&path).map_err(|e| e.to_string())?;
+        serde_json::from_slice(&text).map_err(|e| format!("a report that is not whole: {e}"))
+    });
+    read.transpose()
+}
+
 /// A report of what was interrupted says so.
-fn is_partial(report: Option<&Value>) -> Result<(), String> {
-    let said = report.map(|report| report["partial"].clone());
-    ensure(said.is_none_or(|said| said == true), || {
-        "a report that does not say that it is partial".to_owned()
-    })
+fn is_partial(victim: &Victim, report: Option<&Value>) -> Result<(), String> {
+    let said = victim.report.zip(report).map(|((_, says_so), report)| says_so(report));
+    ensure(said != Some(false), || "a report that does not say that it is partial".to_owned())
 }
 
 /// The user's file is all there is in the cache directory, and nothing else lies about.
 fn is_clean(round: &Round) -> Result<(), String> {
-    let names = |folder: &str| -> Vec<String> {
-        let entries = fs::read_dir(round.path(folder)).into_iter().flatten().flatten();
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-    };
-    let cache = names("cache");
+    let cache = names(round, "cache");
     ensure(cache == [FOREIGN], || format!("{cache:?} are left in the cache directory"))?;
-    let strange = names("tmp").into_iter().find(|name| !name.starts_with("run"));
+    let strange = names(round, "tmp").into_iter().find(|name| !name.starts_with("run"));
     ensure(strange.is_none(), || format!("{strange:?} is left among temporary files"))?;
-    let part = names("").into_iter().find(|name| name.starts_with(PART));
+    let part = names(round, "").into_iter().find(|name| name.starts_with(PART));
     ensure(part.is_none(), || format!("{part:?} is left"))
+}
+
+fn names(round: &Round, folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(round.path(folder)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }

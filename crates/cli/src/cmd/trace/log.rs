@@ -115,9 +115,13 @@ fn summary(report: &Value) -> String {
         )
     };
     let count = |name: &str| report["counts"][name].as_u64().unwrap_or(0);
+    let given_up = match count("given_up") {
+        0 => String::new(),
+        some => format!("  given up {some}"),
+    };
     format!(
         "wavetank trace replay: {:.2} s\n{}{}hits {}  misses {}  written {}  deleted {}  absent {}  \
-         refused {}  failed {}  of other tiers {}\n",
+         refused {}  failed {}{given_up}  of other tiers {}\n",
         report["seconds"].as_f64().unwrap_or(0.0),
         line("read"),
         line("write"),
