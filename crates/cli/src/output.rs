@@ -1,13 +1,14 @@
 //! Data to standard output, words to standard error, reports to files.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use wavetank::{CallRecording, Error, Result, cannot_write, make_folder};
+use wavetank::{CallRecording, Error, Result};
 
+pub use wavetank::try_out;
 pub(crate) use wavetank::write_whole as write;
 
 /// Prints data. A reader that went away is no error.
@@ -116,14 +117,6 @@ fn real(path: &Path) -> PathBuf {
         (Ok(folder), Some(name)) => folder.join(name),
         _ => path.to_owned(),
     }
-}
-
-/// Finds out before a long run whether `path` can be written after it. A file that is there stays as it is.
-pub fn try_out(path: &Path) -> Result<()> {
-    let is_new = !path.exists();
-    let opened = make_folder(path).and_then(|()| File::options().append(true).create(true).open(path));
-    let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
-    tried.map_err(|error| cannot_write(path, &error))
 }
 
 #[cfg(test)]

@@ -22,6 +22,18 @@ pub fn write_whole(
     draft.keep()
 }
 
+/// Finds out before a long run whether `path` can be written after it. A file that is there stays as it is,
+/// and one that is not never comes into being, whatever ends the trial.
+pub fn try_out(path: &Path) -> Result<()> {
+    let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let tried = match path.exists() {
+        true => File::options().append(true).open(path).map(drop),
+        false if is_folder => Err(io::ErrorKind::IsADirectory.into()),
+        false => make_folder(path).and_then(|()| File::create(Draft::of(path).place()).map(drop)),
+    };
+    tried.map_err(|error| cannot_write(path, &error))
+}
+
 /// Makes the folders above `path`.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
@@ -38,6 +50,22 @@ pub fn cannot_write(path: &Path, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Broken by: a trial that leaves something or finds out too late what cannot be written. One under the
+    /// file's own name leaves an empty file when it is ended: seed 202 of `signals` in the torture.
+    #[test]
+    fn a_trial_leaves_nothing_and_knows() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["", "below/", &format!("x/{}", "n".repeat(300))] {
+            assert!(try_out(&at(name)).is_err(), "{name}");
+        }
+        try_out(&at("new/r.json")).unwrap();
+        assert_eq!(fs::read_dir(at("new")).unwrap().count(), 0);
+        fs::write(at("there"), "before").unwrap();
+        try_out(&at("there")).unwrap();
+        assert_eq!(fs::read(at("there")).unwrap(), b"before");
+    }
 
     /// Broken by: a file that is emptied before it is written, a part that stays, or bytes that are held back
     /// and lost without a word.

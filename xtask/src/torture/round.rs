@@ -77,11 +77,11 @@ impl Round {
         command
     }
 
-    /// The same, with a signal as a shell has it at first, whoever ignores it here.
-    pub(super) fn hearing(&self, signal: &str, words: &[impl AsRef<OsStr>]) -> Command {
+    /// The same, hearing every signal, whoever ignores some here: `nohup` hangups, a shell's `&` Ctrl-C.
+    pub(super) fn hearing(&self, words: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new("env");
         self.settle(&mut command);
-        command.arg(format!("--default-signal={signal}")).arg(&self.binary).args(words);
+        command.arg("--default-signal").arg(&self.binary).args(words);
         command
     }
 

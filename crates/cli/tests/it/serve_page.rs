@@ -70,8 +70,7 @@ fn a_browser_shows_live_figures_and_has_nothing_to_complain_about() {
 }
 
 /// Names that would like to be more: of a tenant, a model, and a directory behind memory.
-const TENANT: &str =
-    "</script><script>window.hacked=1</script>\"><img src=x onerror=window.hacked=1>\u{202e}";
+const TENANT: &str = "<script>window.hacked=1<!--\"><img src=x onerror=window.hacked=1>\u{202e}";
 const FOLDER: &str = "<svg/onload=window.hacked=1>";
 
 /// Broken by: a name from outside that the page takes for markup, a request to anybody else, or a name that

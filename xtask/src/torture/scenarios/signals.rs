@@ -95,10 +95,10 @@ fn prepare(round: &mut Round) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts a victim and lets a storm come over it. It hears hangups, also where this is run by `nohup`.
+/// Starts a victim and lets a storm come over it.
 fn strike(round: &mut Round, victim: &Victim, storm: Storm) -> Result<Ended, String> {
     round.remove(&WRITTEN);
-    let command = round.hearing("HUP", &words(victim.line));
+    let command = round.hearing(&words(victim.line));
     let mut running = round.start(command)?;
     thread::sleep(Duration::from_millis(round.draw.magnitude(1500)));
     for signal in signals(&mut round.draw, storm) {
