@@ -90,7 +90,7 @@ const COMMANDS: &[Chore] = &[
     },
     Chore {
         name: "release",
-        about: "release [--check]: the binary, its checksum and what is inside; --check builds it twice",
+        about: "release [--glibc 2.17] [--check]: the binary and what is inside; --check builds it twice",
         run: release::run,
     },
     Chore { name: "examples", about: "write examples/ again", run: examples },

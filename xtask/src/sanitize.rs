@@ -2,6 +2,7 @@
 //! Sanitizers are options of the compiler that it calls unstable; that of threads needs the standard library
 //! built anew.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::Failure;
@@ -49,8 +50,12 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     wanted.iter().try_for_each(|watch| Ok((watch.run)()?))
 }
 
-/// The source of the standard library, of this compiler.
+/// The source of the standard library, of this compiler. It is asked for only where it is not there.
 fn rust_src() -> Result<(), String> {
+    let sysroot = text_of("rustc", &["--print", "sysroot"])?;
+    if Path::new(&sysroot).join("lib/rustlib/src/rust/library/Cargo.lock").exists() {
+        return Ok(());
+    }
     process::run(Command::new("rustup").args(["component", "add", "rust-src"]))
 }
 

@@ -22,6 +22,8 @@ use crate::key::{KEY_BYTES_MAX, Key};
 const MAGIC: &[u8; 8] = b"WTENTRY1";
 const FIXED: usize = 64;
 const OWN_CHECKSUM: std::ops::Range<usize> = 40..48;
+/// No entry is as long, and no process counts as far: what says so is damaged, whatever its checksum.
+const FAR: u64 = 1 << 62;
 
 /// An entry's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +99,9 @@ impl Header {
         if checksum::of(&plain) != number(block, 40, 8) {
             return Err(NotAHeader::Damaged);
         }
+        if number(block, 16, 8) >= FAR || number(block, 48, 8) >= FAR {
+            return Err(NotAHeader::Damaged);
+        }
         let key_len = number(block, 12, 4) as usize;
         Ok(Self {
             key: Key::new(&block[FIXED..FIXED + key_len]),
@@ -157,6 +162,19 @@ mod tests {
             let mut torn = bytes.clone();
             torn[bit / 8] ^= 1 << (bit % 8);
             assert!(Header::decode(&torn).is_err(), "bit {bit}");
+        }
+    }
+
+    /// Broken by: a length or a number that is believed and overflows what is counted with it.
+    #[test]
+    fn lengths_and_numbers_of_no_entry_are_damage() {
+        let sound = header(b"key");
+        for far in [FAR, u64::MAX - 4096, u64::MAX] {
+            let long = Header { bytes: far, ..sound.clone() };
+            let late = Header { birth: Birth { put: far, ..sound.birth }, ..sound.clone() };
+            for header in [long, late] {
+                assert_eq!(Header::decode(&encoded(&header)), Err(NotAHeader::Damaged), "{header:?}");
+            }
         }
     }
 

@@ -35,7 +35,7 @@ pub fn try_out(path: &Path) -> Result<()> {
 }
 
 /// Makes the folders above `path`.
-pub fn make_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
         _ => Ok(()),

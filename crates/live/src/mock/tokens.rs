@@ -8,6 +8,8 @@ use wavetank_model::{Error, Result};
 
 /// The tokens of OpenAI's cl100k_base that texts are made of.
 const EMBEDDED_TOKENS: u32 = 100_256;
+/// No model has as many.
+const MOST_TOKENS: u32 = 1 << 28;
 /// Those that its chat models mark turns with.
 const EMBEDDED_MARKS: Marks = Marks { start: 100_264, end: 100_265 };
 
@@ -15,6 +17,8 @@ const EMBEDDED_MARKS: Marks = Marks { start: 100_264, end: 100_265 };
 #[derive(Debug)]
 pub struct Tokenizer {
     table: Table,
+    /// Tokens of texts are below.
+    size: u32,
     marks: Marks,
 }
 
@@ -48,26 +52,33 @@ const ENDS: [&str; 6] = ["<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>",
 impl Tokenizer {
     /// OpenAI's cl100k_base, whose table is part of the program.
     pub(crate) fn embedded() -> Self {
-        Self { table: Table::Embedded(cl100k_base_singleton()), marks: EMBEDDED_MARKS }
+        let table = Table::Embedded(cl100k_base_singleton());
+        Self { table, size: EMBEDDED_TOKENS, marks: EMBEDDED_MARKS }
     }
 
     /// The tokenizer of a model, from its `tokenizer.json`.
     pub fn from_file(path: &Path) -> Result<Self> {
         let place = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|error| Error::io(path, error).within(place.clone()))?;
-        let table = tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| {
+        let is_none = |error: &dyn std::fmt::Display| {
             Error::input(format!("is no tokenizer: {error}"))
                 .at(place.clone())
                 .hint("--tokenizer takes the tokenizer.json of a model, or a directory that has one")
-        })?;
-        let size = u32::try_from(table.get_vocab_size(true)).unwrap_or(u32::MAX - 1);
-        if size == 0 {
-            return Err(Error::input("has no tokens").at(place));
+        };
+        // What is no JSON, down to its escapes, makes the library panic.
+        serde_json::from_slice::<serde_json::Value>(&bytes).map_err(|error| is_none(&error))?;
+        let table = tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| is_none(&error))?;
+        // Numbers may have gaps: how many there are does not say how high they go.
+        let last = table.get_vocab(true).into_values().max();
+        let last = last.ok_or_else(|| Error::input("has no tokens").at(place.clone()))?;
+        if last >= MOST_TOKENS {
+            return Err(Error::input(format!("token {last}: numbers are below {MOST_TOKENS}")).at(place));
         }
         let named = |names: &[&str]| names.iter().find_map(|name| table.token_to_id(name));
         // A model without marks has numbers for them that no text has.
-        let marks = Marks { start: named(&STARTS).unwrap_or(size), end: named(&ENDS).unwrap_or(size + 1) };
-        Ok(Self { table: Table::File(Box::new(table)), marks })
+        let (start, end) = (named(&STARTS).unwrap_or(last + 1), named(&ENDS).unwrap_or(last + 2));
+        let marks = Marks { start, end };
+        Ok(Self { table: Table::File(Box::new(table)), size: last + 1, marks })
     }
 
     /// The tokens of a text. `None` if it is too much for the table's pattern.
@@ -100,11 +111,7 @@ impl Tokenizer {
 
     /// How many tokens there are; all are below.
     pub fn size(&self) -> u32 {
-        let inside = match &self.table {
-            Table::Embedded(_) => EMBEDDED_TOKENS,
-            Table::File(table) => u32::try_from(table.get_vocab_size(true)).unwrap_or(u32::MAX),
-        };
-        inside.max(self.marks.start + 1).max(self.marks.end + 1)
+        self.size.max(self.marks.start + 1).max(self.marks.end + 1)
     }
 
     pub(super) fn marks(&self) -> Marks {
@@ -186,7 +193,28 @@ pub(super) mod tests {
         assert_eq!(tokenizer.decode(&[3, 2, 4]), "sea ship");
         assert_eq!(tokenizer.vocabulary(), ["sea", "ship"]);
         let wrong = folder.path().join("other.json");
-        std::fs::write(&wrong, "{}").unwrap();
-        assert!(Tokenizer::from_file(&wrong).unwrap_err().to_string().contains("no tokenizer"));
+        let text = std::fs::read_to_string(words_file(folder.path(), &["sea"])).unwrap();
+        for text in
+            ["{}", &text[..text.len() / 2], &text.replace("null", "nil"), &text.replace("sea", r"\ud800")]
+        {
+            std::fs::write(&wrong, text).unwrap();
+            assert!(Tokenizer::from_file(&wrong).unwrap_err().to_string().contains("no tokenizer"));
+        }
+    }
+
+    /// Broken by: tokens that are counted to know how high they go.
+    #[test]
+    fn numbers_with_gaps_are_below_the_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = words_file(folder.path(), &["sea", "ship"]);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let with = |number: &str| {
+            std::fs::write(&path, text.replace("\"ship\":4", &format!("\"ship\":{number}"))).unwrap();
+            Tokenizer::from_file(&path)
+        };
+        let tokenizer = with("1000").unwrap();
+        assert_eq!((tokenizer.encode("ship"), tokenizer.size()), (Some(vec![1000]), 1001));
+        let told = with("4294967295").unwrap_err().to_string();
+        assert!(told.contains("token 4294967295: numbers are below"), "{told}");
     }
 }
