@@ -77,7 +77,7 @@ fn run(round: &mut Round) -> Result<(), String> {
 fn sweep_up(round: &Round) {
     for (folder, mark) in [("", PART), ("cache", PROBE)] {
         let left = names(round, folder).into_iter().filter(|name| name.starts_with(mark));
-        left.for_each(|name| round.remove(&[&format!("{folder}/{name}").trim_start_matches('/')]));
+        left.for_each(|name| round.remove(&[format!("{folder}/{name}").trim_start_matches('/')]));
     }
 }
 

@@ -5,6 +5,9 @@ use serde_json::Value;
 /// Interrupted with Ctrl-C, as README has it.
 pub(super) const INTERRUPTED: i32 = 130;
 
+/// The name of a report, and whether it says that it is partial.
+pub(super) type Report = (&'static str, fn(&Value) -> bool);
+
 /// A command that goes on until it is ended.
 pub(super) struct Victim {
     pub(super) name: &'static str,
@@ -13,14 +16,14 @@ pub(super) struct Victim {
     pub(super) brief: &'static str,
     /// How it ends when it is asked to once.
     pub(super) asked: i32,
-    /// The report it writes, if it writes one, and whether it says that it is partial.
-    pub(super) report: Option<(&'static str, fn(&Value) -> bool)>,
+    /// The report it writes, if it writes one.
+    pub(super) report: Option<Report>,
     /// What goes on with it if this file is there.
     pub(super) resumed: Option<(&'static str, &'static str)>,
 }
 
 /// Most have a report that says it in one word.
-const REPORT: Option<(&str, fn(&Value) -> bool)> = Some(("r.json", |report| report["partial"] == true));
+const REPORT: Option<Report> = Some(("r.json", |report| report["partial"] == true));
 
 /// A suite says it of a scenario.
 fn is_cut(summary: &Value) -> bool {
