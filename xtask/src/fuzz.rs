@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Failure;
-use crate::process::{self, cargo, output_of, target_dir, text_of};
+use crate::process::{self, cargo, output_of, target_dir};
 
 const PACKAGE: &str = "wavetank-fuzz";
 
@@ -143,10 +143,9 @@ fn guided(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
 
 /// The build for libFuzzer.
 fn guided_program() -> Result<PathBuf, String> {
-    let host = text_of("rustc", &["-vV"])?;
-    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc names no host")?;
+    let host = process::host()?;
     // For a named target, programs that run while building are not instrumented.
-    let mut build = cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", host]);
+    let mut build = cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);
     build.arg("--target-dir").arg(target_dir().join("fuzz"));
     process::run(build.env("RUSTFLAGS", INSTRUMENTED))?;
     Ok(target_dir().join("fuzz").join(host).join("release/guided"))

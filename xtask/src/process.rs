@@ -66,6 +66,13 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// What this compiler compiles for, when nothing else is said.
+pub(crate) fn host() -> Result<String, String> {
+    let about = text_of("rustc", &["-vV"])?;
+    let host = about.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc names no host".to_owned())
+}
+
 fn success(command: &Command, status: ExitStatus) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{}` ended with {status}", shown(command))) }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Failure;
-use crate::process::{self, cargo, output_of, target_dir, text_of};
+use crate::process::{self, cargo, host, output_of, target_dir, text_of};
 use crate::{peers, supply};
 
 /// Where the results are.
@@ -89,12 +89,6 @@ fn tried(binary: &Path, revision: &str) -> Result<(), String> {
 /// The commit, and that the tree is not as it was there where that is so.
 fn revision() -> Result<String, String> {
     text_of("git", &["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
-}
-
-fn host() -> Result<String, String> {
-    let about = text_of("rustc", &["-vV"])?;
-    let host = about.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc names no host".to_owned())
 }
 
 /// Builds the tree in `root`. Nothing of where it lies gets into the binary: not in messages, not from C.
