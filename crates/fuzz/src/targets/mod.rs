@@ -1,6 +1,7 @@
 //! What is fuzzed: a reader or a door each, one file and one row.
 
 mod bench_config;
+mod entries;
 mod flags;
 mod kv_events;
 mod lct;
@@ -8,6 +9,7 @@ mod mock;
 mod native;
 mod operations;
 mod plan;
+mod points;
 mod requests;
 mod resp;
 mod results;
@@ -44,6 +46,7 @@ pub struct Entry {
 /// Every target, alphabetical.
 pub const ALL: &[Entry] = &[
     bench_config::ENTRY,
+    entries::ENTRY,
     flags::ENTRY,
     kv_events::ENTRY,
     lct::ENTRY,
@@ -51,6 +54,7 @@ pub const ALL: &[Entry] = &[
     native::ENTRY,
     operations::ENTRY,
     plan::ENTRY,
+    points::ENTRY,
     requests::ENTRY,
     resp::ENTRY,
     results::ENTRY,

@@ -80,13 +80,16 @@ impl Store {
     /// Empties a file, unless it is someone else's.
     fn let_go(&self, bytes: &[u8]) -> Result<usize> {
         let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let ours = first.is_empty() || serde_json::from_slice::<Heading>(first).is_ok();
+        let ours = Heading::is_begun(bytes) || serde_json::from_slice::<Heading>(first).is_ok();
         if ours { Ok(0) } else { Err(Heading::foreign().at(format!("{}:1", self.name))) }
     }
 
     /// Reads lines; how many bytes of them are whole.
     fn take_in(&mut self, bytes: &[u8]) -> Result<usize> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if whole == 0 && !Heading::is_begun(bytes) {
+            return Err(Heading::foreign().at(format!("{}:1", self.name)));
+        }
         if whole < bytes.len() {
             self.note = Some(format!("{}: the last line is torn and was left out", self.name));
         }
@@ -145,6 +148,11 @@ impl Heading {
         Self { wavetank_sweep_points: LAYOUT, metrics: names.collect() }
     }
 
+    /// Whether this is all of a file that was ended in its first line, or nothing.
+    fn is_begun(bytes: &[u8]) -> bool {
+        serde_json::to_vec(&Self::ours()).is_ok_and(|whole| whole.starts_with(bytes))
+    }
+
     fn foreign() -> Error {
         Error::input("not a file of finished points").hint("name another output with -o")
     }
@@ -195,15 +203,30 @@ mod tests {
         assert!(Store::open(&path, Start::Fresh).unwrap().find("aa").is_none());
     }
 
+    /// Broken by: a line without an end that counts as torn, whoever wrote it; an empty line that counts as
+    /// an empty file.
     #[test]
     fn a_file_of_someone_else_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.txt");
-        std::fs::write(&path, "dear diary\n").unwrap();
-        for start in [Start::Resume, Start::Fresh] {
-            let message = Store::open(&path, start).err().unwrap().to_string();
-            assert!(message.contains("notes.txt:1: not a file of finished points\nhint: "), "{message}");
+        for text in ["dear diary\n", "dear diary", "\ndear diary\n"] {
+            std::fs::write(&path, text).unwrap();
+            for start in [Start::Resume, Start::Fresh] {
+                let message = Store::open(&path, start).err().unwrap().to_string();
+                assert!(message.contains("notes.txt:1: not a file of finished points\nhint: "), "{message}");
+                assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            }
         }
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear diary\n");
+    }
+
+    #[test]
+    fn a_file_that_was_ended_in_its_first_line_is_begun_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("points.jsonl");
+        for start in [Start::Resume, Start::Fresh] {
+            std::fs::write(&path, "{\"wavetank_sweep").unwrap();
+            Store::open(&path, start).unwrap().keep("aa", finished(1.0)).unwrap();
+            assert!(Store::open(&path, Start::Resume).unwrap().find("aa").is_some());
+        }
     }
 }
