@@ -13,14 +13,22 @@ pub(super) struct Victim {
     pub(super) brief: &'static str,
     /// How it ends when it is asked to once.
     pub(super) asked: i32,
-    /// The report it writes, if it writes one, and whether it says that it is partial.
-    pub(super) report: Option<(&'static str, fn(&Value) -> bool)>,
+    /// The report it writes, if it writes one.
+    pub(super) report: Option<Report>,
     /// What goes on with it if this file is there.
     pub(super) resumed: Option<(&'static str, &'static str)>,
 }
 
+/// A report, and whether it says that it is partial.
+#[derive(Clone, Copy)]
+pub(super) struct Report {
+    pub(super) file: &'static str,
+    pub(super) is_partial: fn(&Value) -> bool,
+}
+
 /// Most have a report that says it in one word.
-const REPORT: Option<(&str, fn(&Value) -> bool)> = Some(("r.json", |report| report["partial"] == true));
+const REPORT: Option<Report> =
+    Some(Report { file: "r.json", is_partial: |report| report["partial"] == true });
 
 /// A suite says it of a scenario.
 fn is_cut(summary: &Value) -> bool {
@@ -103,7 +111,7 @@ pub(super) const VICTIMS: [Victim; 11] = [
         brief: "bench suite --quick --gpu-tier off --only cpu-storage --tier-duration 1 --cache-dir cache \
             --output suite",
         asked: INTERRUPTED,
-        report: Some(("suite/summary.json", is_cut)),
+        report: Some(Report { file: "suite/summary.json", is_partial: is_cut }),
         resumed: Some(("suite/suite.json", "bench suite --resume suite --quiet")),
     },
     Victim {
