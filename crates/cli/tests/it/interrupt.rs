@@ -54,7 +54,7 @@ fn a_hangup_is_ignored_if_it_was_before() {
             assert!(!running.has_ended(), "who was started with nohup goes on");
             running.interrupt();
         }
-        let run = running.finish(SOON);
+        let run = running.finish(6 * SOON);
         assert_eq!(run.code, Some(130), "{how}: {}", run.stderr);
         assert_eq!(sandbox.report("r.json").json()["partial"], true);
     }

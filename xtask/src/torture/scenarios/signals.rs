@@ -142,7 +142,7 @@ fn check(round: &Round, victim: &Victim, storm: Storm, ended: &Ended) -> Result<
 
 /// What it has written as its report, which is whole.
 fn report(round: &Round, victim: &Victim) -> Result<Option<Value>, String> {
-    let path = victim.report.map(|(name, _)| round.path(name)).filter(|path| path.exists());
+    let path = victim.report.map(|report| round.path(report.file)).filter(|path| path.exists());
     let read = path.map(|path| {
         let text = fs::read(&path).map_err(|e| e.to_string())?;
         serde_json::from_slice(&text).map_err(|e| format!("a report that is not whole: {e}"))
@@ -152,7 +152,7 @@ fn report(round: &Round, victim: &Victim) -> Result<Option<Value>, String> {
 
 /// A report of what was interrupted says so.
 fn is_partial(victim: &Victim, report: Option<&Value>) -> Result<(), String> {
-    let said = victim.report.zip(report).map(|((_, says_so), report)| says_so(report));
+    let said = victim.report.zip(report).map(|(written, report)| (written.is_partial)(report));
     ensure(said != Some(false), || "a report that does not say that it is partial".to_owned())
 }
 

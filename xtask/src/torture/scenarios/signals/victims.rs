@@ -5,9 +5,6 @@ use serde_json::Value;
 /// Interrupted with Ctrl-C, as README has it.
 pub(super) const INTERRUPTED: i32 = 130;
 
-/// The name of a report, and whether it says that it is partial.
-pub(super) type Report = (&'static str, fn(&Value) -> bool);
-
 /// A command that goes on until it is ended.
 pub(super) struct Victim {
     pub(super) name: &'static str,
@@ -22,8 +19,16 @@ pub(super) struct Victim {
     pub(super) resumed: Option<(&'static str, &'static str)>,
 }
 
+/// A report, and whether it says that it is partial.
+#[derive(Clone, Copy)]
+pub(super) struct Report {
+    pub(super) file: &'static str,
+    pub(super) is_partial: fn(&Value) -> bool,
+}
+
 /// Most have a report that says it in one word.
-const REPORT: Option<Report> = Some(("r.json", |report| report["partial"] == true));
+const REPORT: Option<Report> =
+    Some(Report { file: "r.json", is_partial: |report| report["partial"] == true });
 
 /// A suite says it of a scenario.
 fn is_cut(summary: &Value) -> bool {
@@ -106,7 +111,7 @@ pub(super) const VICTIMS: [Victim; 11] = [
         brief: "bench suite --quick --gpu-tier off --only cpu-storage --tier-duration 1 --cache-dir cache \
             --output suite",
         asked: INTERRUPTED,
-        report: Some(("suite/summary.json", is_cut)),
+        report: Some(Report { file: "suite/summary.json", is_partial: is_cut }),
         resumed: Some(("suite/suite.json", "bench suite --resume suite --quiet")),
     },
     Victim {
