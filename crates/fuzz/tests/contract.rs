@@ -41,6 +41,6 @@ fn a_seed_means_the_same_changes() {
 fn names_are_in_order_and_small() {
     assert!(targets::ALL.is_sorted_by(|one, next| one.name < next.name));
     let seconds: u64 = targets::ALL.iter().map(|target| target.seconds).sum();
-    assert!(seconds <= 120, "ci spends {seconds} s");
+    assert!(seconds <= 140, "ci spends {seconds} s");
     assert!(targets::find("lct").is_some() && targets::find("none").is_none());
 }
