@@ -17,7 +17,7 @@ use crate::tick::{Loop, Ticks};
 
 /// The storage layer on a clock that its caller moves.
 ///
-/// Keys are dense numbers: the caller names a new one before it is used ([`Engine::know`]).
+/// Keys are dense numbers: the caller names a new one before it is used (`know`).
 pub struct Engine {
     pub(crate) plan: Plan,
     pub(crate) now: Nanos,

@@ -82,7 +82,7 @@ pub struct Summary {
 pub struct Pictures {
     /// It over time.
     pub course: CourseOf,
-    /// Name, and the value at each of [`curve_percentiles`].
+    /// Name, and the value at each of `curve_percentiles`.
     pub curves: Vec<(&'static str, Vec<f64>)>,
 }
 

@@ -1,6 +1,6 @@
 //! Fixed-size aligned buffers on huge pages, handed out and given back; entries stream through them.
 //!
-//! Each buffer is [`HEADROOM`] bytes for an entry's header, then [`PIECE`] bytes of payload, so that header
+//! Each buffer is `HEADROOM` bytes for an entry's header, then [`PIECE`] bytes of payload, so that header
 //! and first piece go to a device as one write. Huge pages keep a piece in a few physical segments: with 4
 //! KiB pages the block layer has to split it.
 
