@@ -151,6 +151,7 @@ impl Moment {
 
 #[expect(clippy::exit, reason = "a blocked read cannot be ended otherwise, and there is nothing to lose")]
 fn leave() {
+    let _held = wavetank::Draft::abandon_all();
     std::process::exit(INTERRUPTED.into());
 }
 

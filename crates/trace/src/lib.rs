@@ -7,6 +7,7 @@ mod call_survey;
 pub mod calls;
 pub mod convert;
 mod digits;
+mod draft;
 mod fill;
 mod head;
 mod input;
@@ -26,11 +27,12 @@ mod table;
 mod workload;
 
 pub use call_survey::{CallSurvey, Cut, Reason, Skipped, Stop};
+pub use draft::Draft;
 pub use fill::{Fill, HashFill};
 pub use head::Head;
 pub use input::{Input, Lines};
 pub use meter::Meter;
-pub use output::{Draft, Output};
+pub use output::Output;
 pub use row::{AgentNotes, Decimal, Moment, Row};
 pub use workload::{
     Asked, Linted, Loaded, Options, PromptBlock, Prompts, Starts, Survey, Tape, TapeReader, lint, open,

@@ -1,13 +1,14 @@
 //! Where written bytes go: anything that takes them, or a file, compressed when its name says so.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use wavetank_model::{Error, ErrorKind, Result};
+
+use crate::draft::Draft;
 
 /// The level of `.zst` files: what the reference's logs have.
 const ZSTD_LEVEL: i32 = 3;
@@ -32,36 +33,30 @@ impl<'w> Output<'w> {
 
     /// Makes the file `path` anew; one that ends in `.gz` or `.zst` is compressed.
     pub fn create(path: &Path) -> Result<Self> {
-        Self::file(path, |file| Box::new(BufWriter::with_capacity(BUFFER, file)))
+        Self::over(created(path)?, path, buffered)
     }
 
     /// The same, but what is written is in the file when the call returns; compressed, when it is flushed.
     pub fn direct(path: &Path) -> Result<Self> {
-        Self::file(path, |file| Box::new(file))
-    }
-
-    fn file(path: &Path, plain: fn(File) -> Box<dyn Write + Send>) -> Result<Self> {
-        let refused = |error: io::Error| {
-            Error::new(ErrorKind::Io, format!("cannot write: {error}"))
-                .at(path.display().to_string())
-                .hint("name a file in a folder that exists and may be written")
-                .source(error)
-        };
-        let file = File::create(path).map_err(refused)?;
-        let kind = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("gz") => Kind::Gzip(GzEncoder::new(BufWriter::new(file), Compression::default())),
-            Some("zst") => Kind::Zstd(zstd::Encoder::new(BufWriter::new(file), ZSTD_LEVEL).map_err(refused)?),
-            _ => Kind::Plain(plain(file)),
-        };
-        Ok(Self(kind))
+        Self::over(created(path)?, path, |file| Box::new(file))
     }
 
     /// A file that gets the name `path` only when it is kept; what is no plain file is written at once.
     pub fn draft(path: &Path) -> Result<(Self, Draft)> {
-        let draft = Draft::of(path);
-        let output =
-            Self::create(draft.place()).map_err(|error| error.at(draft.path.display().to_string()))?;
-        Ok((output, draft))
+        let (file, draft) = Draft::begin(path).map_err(|error| refused(path, error))?;
+        Ok((Self::over(file, path, buffered)?, draft))
+    }
+
+    fn over(file: File, path: &Path, plain: fn(File) -> Box<dyn Write + Send>) -> Result<Self> {
+        let kind = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gz") => Kind::Gzip(GzEncoder::new(BufWriter::new(file), Compression::default())),
+            Some("zst") => {
+                let encoder = zstd::Encoder::new(BufWriter::new(file), ZSTD_LEVEL);
+                Kind::Zstd(encoder.map_err(|error| refused(path, error))?)
+            }
+            _ => Kind::Plain(plain(file)),
+        };
+        Ok(Self(kind))
     }
 
     /// Writes what is still held.
@@ -74,59 +69,19 @@ impl<'w> Output<'w> {
     }
 }
 
-/// A file that is being written under another name; unless it is kept, nothing stays of it.
-#[derive(Debug)]
-#[must_use]
-pub struct Draft {
-    written: Option<PathBuf>,
-    path: PathBuf,
+fn created(path: &Path) -> Result<File> {
+    File::create(path).map_err(|error| refused(path, error))
 }
 
-impl Draft {
-    /// Of a file that is to have the name `path`. What is no plain file, or stands in a folder where nothing
-    /// may be made, has no draft: it is written in place.
-    pub fn of(path: &Path) -> Self {
-        // What a link points to is replaced, not the link.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let there = fs::metadata(&path).ok();
-        let is_special = there.as_ref().is_some_and(|meta| !meta.is_file());
-        let mut part = OsString::from(format!(".part-{}-", std::process::id()));
-        let written = path.file_name().filter(|_| !is_special).map(|name| {
-            part.push(name);
-            path.with_file_name(part)
-        });
-        let is_forbidden = |written: &PathBuf| {
-            let forbidden = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
-            there.is_some() && File::create(written).is_err_and(|error| forbidden.contains(&error.kind()))
-        };
-        Self { written: written.filter(|written| !is_forbidden(written)), path }
-    }
-
-    /// Where it is written meanwhile.
-    pub fn place(&self) -> &Path {
-        self.written.as_deref().unwrap_or(&self.path)
-    }
-
-    /// Gives it its name, in place of what has that name.
-    pub fn keep(mut self) -> Result<()> {
-        let Some(written) = self.written.take() else { return Ok(()) };
-        // A file that is mounted by itself cannot be replaced, only written.
-        let copied = |_| fs::copy(&written, &self.path).and_then(|_| fs::remove_file(&written));
-        fs::rename(&written, &self.path).or_else(copied).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot be written in place: {error}"))
-                .at(self.path.display().to_string())
-                .hint(format!("what was written is {}", written.display()))
-        })
-    }
+fn refused(path: &Path, error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write: {error}"))
+        .at(path.display().to_string())
+        .hint("name a file in a folder that exists and may be written")
+        .source(error)
 }
 
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if let Some(written) = &self.written {
-            // It may be gone already; there is nobody to tell.
-            let _ = fs::remove_file(written);
-        }
-    }
+fn buffered(file: File) -> Box<dyn Write + Send> {
+    Box::new(BufWriter::with_capacity(BUFFER, file))
 }
 
 impl Write for Output<'_> {
@@ -149,6 +104,8 @@ impl Write for Output<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::Input;
 

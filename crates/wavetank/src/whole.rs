@@ -13,13 +13,12 @@ pub fn write_whole(
     content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> Result<()> {
     make_folder(path).map_err(|error| cannot_write(path, &error))?;
-    let draft = Draft::of(path);
-    let written = File::create(draft.place()).and_then(|file| {
+    let written = Draft::begin(path).and_then(|(file, draft)| {
         let mut out = BufWriter::new(file);
-        content(&mut out).and_then(|()| out.flush())
+        content(&mut out).and_then(|()| out.flush())?;
+        Ok(draft)
     });
-    written.map_err(|error| cannot_write(path, &error))?;
-    draft.keep()
+    written.map_err(|error| cannot_write(path, &error))?.keep()
 }
 
 /// Finds out before a long run whether `path` can be written after it. A file that is there stays as it is,
@@ -29,7 +28,7 @@ pub fn try_out(path: &Path) -> Result<()> {
     let tried = match path.exists() {
         true => File::options().append(true).open(path).map(drop),
         false if is_folder => Err(io::ErrorKind::IsADirectory.into()),
-        false => make_folder(path).and_then(|()| File::create(Draft::of(path).place()).map(drop)),
+        false => make_folder(path).and_then(|()| Draft::begin(path).map(drop)),
     };
     tried.map_err(|error| cannot_write(path, &error))
 }
