@@ -99,8 +99,14 @@ struct Running {
 pub fn run(plan: &Plan, stop: &Receiver<()>, listener: Listener) -> Result<Report> {
     let running = Running::start(plan, &listener.tell)?;
     (listener.ready)(&running.addresses(plan));
-    running.wait(stop, &listener.tell);
-    running.end(Instant::now() + duration(plan.drain))
+    let told = running.wait(stop, &listener.tell);
+    let report = running.end(Instant::now() + duration(plan.drain))?;
+    report
+        .warnings
+        .iter()
+        .filter(|&warning| Some(warning) != told.as_ref())
+        .for_each(|it| (listener.tell)(it));
+    Ok(report)
 }
 
 /// The ports of a server that does not serve yet.
@@ -181,19 +187,22 @@ impl Running {
         self
     }
 
-    /// Waits until `stop` says so; tells once if the recording ended before.
-    fn wait(&self, stop: &Receiver<()>, tell: &Tell) {
+    /// Waits until `stop` says so; tells once if the recording ended before, and gives what was told.
+    fn wait(&self, stop: &Receiver<()>, tell: &Tell) -> Option<String> {
         let mut recorded = self.tape.as_ref().map(Tape::teller);
+        let mut told = None;
         loop {
             // Any other error is that nobody can say it any more.
             let is_over = stop.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout);
             let kept = recorded.as_ref().map(|recorded| recorded());
             if let Some(end) = kept.as_ref().and_then(Kept::end) {
-                tell(&ended_early(end));
+                let words = ended_early(end);
+                tell(&words);
+                told = Some(words);
                 recorded = None;
             }
             if is_over {
-                return;
+                return told;
             }
         }
     }
@@ -348,6 +357,7 @@ fn report(desk: &Desk) -> Report {
 impl Report {
     fn keep(&mut self, kept: Kept) {
         let lost = kept.lost();
+        self.warnings.extend((lost > 0).then(|| format!("{lost} calls are missing in the recording")));
         self.warnings.extend(kept.end().map(ended_early));
         self.recorded = Some(Recorded { files: kept.written.files, calls: kept.written.calls, lost });
     }

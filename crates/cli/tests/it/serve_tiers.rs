@@ -237,6 +237,27 @@ fn a_recording_is_told_of_while_it_runs() {
     assert_eq!(run.stderr.matches(&format!("warning: {said}\n")).count(), 1, "{}", run.stderr);
     assert!(run.stdout.ends_with(&format!("Warning: {said}\n")), "{}", run.stdout);
     assert!(!run.stdout.contains(" 0 lost"), "{}", run.stdout);
+    assert_eq!(run.stderr.matches("calls are missing in the recording\n").count(), 1, "{}", run.stderr);
+}
+
+/// Broken by: a server that looks at its recording only now and then, so that what is found at its end is in
+/// the summary alone.
+#[test]
+fn what_its_end_finds_wrong_with_a_recording_is_in_the_log() {
+    let sandbox = Sandbox::empty();
+    let server = Server::start(&sandbox, "--l1-size-gb 0.05 --trace-output calls.lct --trace-cap-mb 0.01");
+    let mut client = server.redis();
+    for _ in 0..500 {
+        client.ask(&[b"SET", b"k", b"value"]).expect("a reply");
+    }
+    drop(client);
+    let run = server.end();
+    for said in
+        ["calls are missing in the recording", "the recording ended early: its largest size was reached"]
+    {
+        assert_eq!(run.stderr.matches(said).count(), 1, "{}", run.stderr);
+        assert_eq!(run.stdout.matches(said).count(), 1, "{}", run.stdout);
+    }
 }
 
 /// Broken by: spans that are not made, lack what the lookup found, or are lost at the end.
