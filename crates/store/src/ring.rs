@@ -141,11 +141,37 @@ impl RingPort {
     fn wait(&mut self, deadline: Instant) -> io::Result<()> {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec::new().sec(left.as_secs()).nsec(left.subsec_nanos());
-        match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
-            Ok(_) => Ok(()),
-            Err(e) if matches!(e.raw_os_error(), Some(ETIME | EINTR | EAGAIN | EBUSY)) => Ok(()),
-            Err(e) => Err(e),
+        asked(self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)))
+    }
+
+    /// Hands over what is in the submission queue, and lets the kernel finish what it finishes only when it
+    /// is asked to. A wait of no time would do so too, but it is a sleep until the timer's slack is over.
+    fn look(&mut self) -> io::Result<()> {
+        let queue = self.ring.submission();
+        if queue.is_empty() && !queue.taskrun() {
+            return Ok(());
         }
+        drop(queue);
+        asked(self.ring.submit())
+    }
+
+    /// Waits until a piece is done, or for as long as there is time; what wakes us may be the first of a
+    /// piece's two requests, or a signal.
+    fn wait_for_one(&mut self, until: Instant, done: &mut Vec<Completion>) -> io::Result<()> {
+        let before = done.len();
+        while done.len() == before && self.with_kernel() > 0 && Instant::now() < until {
+            self.wait(until)?;
+            self.drain(done);
+        }
+        Ok(())
+    }
+}
+
+/// What the kernel did as it was asked; that it was interrupted, or has nothing yet, is no error.
+fn asked(result: io::Result<usize>) -> io::Result<()> {
+    match result {
+        Err(e) if !matches!(e.raw_os_error(), Some(ETIME | EINTR | EAGAIN | EBUSY)) => Err(e),
+        _ => Ok(()),
     }
 }
 
@@ -156,8 +182,8 @@ const ETIME: i32 = 62;
 
 fn build_ring(entries: u32) -> io::Result<IoUring> {
     let mut best = IoUring::builder();
-    best.setup_single_issuer().setup_defer_taskrun();
-    // Kernels before 6.1 do not know these two.
+    best.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
+    // Kernels before 6.1 do not know these.
     best.build(entries).or_else(|_| IoUring::new(entries))
 }
 
@@ -280,15 +306,12 @@ impl Port for RingPort {
         // Waiting hands them over too: one call of the kernel instead of two.
         self.push_waiting();
         self.drain(done);
-        let until = deadline.unwrap_or_else(Instant::now);
-        // The kernel is asked once even if there is no time: it finishes some work only then. What it wakes
-        // us for may be the first of a piece's two requests, or a signal.
-        while done.len() == before && self.with_kernel() > 0 {
-            self.wait(until)?;
-            self.drain(done);
-            if Instant::now() >= until {
-                break;
+        if done.len() == before {
+            match deadline.filter(|&until| self.with_kernel() > 0 && Instant::now() < until) {
+                Some(until) => self.wait_for_one(until, done)?,
+                None => self.look()?,
             }
+            self.drain(done);
         }
         self.push_waiting();
         if !self.ring.submission().is_empty() {
