@@ -73,7 +73,8 @@ impl ProbePlan {
 
     /// What a device has to have room for: all working sets, and what is in flight beside them.
     pub fn room_bytes(&self) -> u64 {
-        let set = |bytes: &u64| (2 * self.half(*bytes)).saturating_mul(bytes + ENTRY_EXTRA_BYTES);
+        let halves = 2 + self.mixes().count() as u64;
+        let set = |bytes: &u64| (halves * self.half(*bytes)).saturating_mul(bytes + ENTRY_EXTRA_BYTES);
         let in_flight = |bytes: &u64| self.least_half(*bytes).saturating_mul(bytes + ENTRY_EXTRA_BYTES);
         let sets = self.sizes.iter().map(set).fold(0, u64::saturating_add);
         sets.saturating_add(self.sizes.iter().map(in_flight).max().unwrap_or_default())
@@ -100,24 +101,40 @@ impl ProbePlan {
         self.loads().iter().map(steps).sum()
     }
 
-    /// Every mix in room that was used before, and writes into new room.
+    /// Every mix in room that was used before, and writes into new room, alone and beside reads.
     fn kinds(&self) -> Vec<(f64, TierRoom)> {
         let used = self.read_shares.iter().map(|share| (*share, TierRoom::Used));
-        used.chain([(0.0, TierRoom::New)]).collect()
+        used.chain([0.0].into_iter().chain(self.mixes()).map(|share| (share, TierRoom::New))).collect()
     }
 
-    /// Which entries of a size are written first at each depth: two rounds or more and the same number
-    /// besides where there are enough, else in proportion.
+    /// Shares of reads that leave something to write.
+    fn mixes(&self) -> impl Iterator<Item = f64> {
+        self.read_shares.iter().copied().filter(|share| *share > 0.0 && *share < 1.0)
+    }
+
+    /// Which entries of a size are written first, at each depth: those that are read and written afterwards
+    /// alone, and as many as are read beside reads of each mix.
     pub(super) fn fills(&self, bytes: u64) -> Vec<(Load, Range<u64>)> {
-        let depths: Vec<u64> = self.depths_of(bytes).map(u64::from).collect();
-        let (entries, all) = (2 * self.half(bytes), depths.iter().sum::<u64>());
-        let rest = entries.saturating_sub(2 * all) / depths.len().max(1) as u64;
-        let mut begin = 0;
+        let half = self.half(bytes);
+        let load = Load { read_share: 0.0, room: TierRoom::New, bytes, depth: 1 };
+        let alone = self.fills_of(load, 0..2 * half);
+        let beside = self.mixes().zip(2..).flat_map(|(read_share, number)| {
+            self.fills_of(Load { read_share, ..load }, number * half..(number + 1) * half)
+        });
+        alone.into_iter().chain(beside).collect()
+    }
+
+    /// Entries by depth: two rounds or more and the same number besides where there are enough, else in
+    /// proportion.
+    fn fills_of(&self, load: Load, entries: Range<u64>) -> Vec<(Load, Range<u64>)> {
+        let depths: Vec<u64> = self.depths_of(load.bytes).map(u64::from).collect();
+        let (count, all) = (entries.end - entries.start, depths.iter().sum::<u64>());
+        let rest = count.saturating_sub(2 * all) / depths.len().max(1) as u64;
+        let mut begin = entries.start;
         let fill = |(number, depth): (usize, u64)| {
-            let own = if entries >= 2 * all { 2 * depth + rest } else { entries * depth / all };
-            let end = if number + 1 == depths.len() { entries } else { begin + own };
-            let load = Load { room: TierRoom::New, ..Load::writes(bytes, depth as u32) };
-            (load, std::mem::replace(&mut begin, end)..end)
+            let own = if count >= 2 * all { 2 * depth + rest } else { (count * depth / all).max(1) };
+            let end = if number + 1 == depths.len() { entries.end } else { begin + own };
+            (Load { depth: depth as u32, ..load }, std::mem::replace(&mut begin, end)..end)
         };
         depths.iter().copied().enumerate().map(fill).collect()
     }
@@ -199,7 +216,7 @@ mod tests {
                 assert!(range.end - range.start >= least.min(2 * u64::from(load.depth)), "{fills:?}");
                 next = range.end;
             }
-            assert_eq!(next, 2 * plan.half(65_536));
+            assert_eq!(next, 3 * plan.half(65_536), "half of them is written beside reads");
         }
     }
 

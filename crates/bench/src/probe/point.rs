@@ -40,7 +40,7 @@ pub(super) fn fill(crew: Crew<'_>, entries: &Range<u64>) -> Result<Option<Seen>>
         let start = *begun.get_or_init(Instant::now);
         let mut seen = Seen::default();
         let labour = Labour::begin();
-        (0..hand.depth).for_each(|_| _ = hand.part.fill(&mut hand.lane, entries));
+        (0..hand.depth).for_each(|_| hand.part.fill(&mut hand.lane, entries));
         while let Some(done) = hand.lane.wait() {
             if halt.is_called() {
                 break;

@@ -1,5 +1,5 @@
 //! The entries that points of one size read and write: one half is read, the other written again and again,
-//! so that no read waits for a write of the same entry.
+//! so that no read waits for a write of the same entry. Others are written once, beside reads.
 
 use std::ops::Range;
 
@@ -66,23 +66,29 @@ impl WorkingSet {
 }
 
 impl Part {
-    /// Asks for the next of `entries` that is this thread's to be written for the first time; `false` when
-    /// all were.
-    pub(super) fn fill(&mut self, lane: &mut Lane, entries: &Range<u64>) -> bool {
+    /// Asks for the next of `entries` that is this thread's to be written for the first time, or for a read;
+    /// for nothing when all were.
+    pub(super) fn fill(&mut self, lane: &mut Lane, entries: &Range<u64>) {
         let number = entries.start + self.first + self.written * self.stride;
-        let is_one = entries.contains(&number);
-        if is_one {
+        if entries.contains(&number) && !self.reads(lane) {
             self.written += 1;
             self.set.put(lane, number, mix(self.set.seed, number));
         }
-        is_one
+    }
+
+    /// Asks for a read, if it is time for one.
+    fn reads(&mut self, lane: &mut Lane) -> bool {
+        let is_time = self.draw.random::<f64>() < self.read_share;
+        if is_time {
+            let number = self.draw.random_range(0..self.set.half);
+            lane.get(self.set.key(number), Want::Nothing);
+        }
+        is_time
     }
 
     /// Asks for an operation.
     pub(super) fn ask(&mut self, lane: &mut Lane) {
-        if self.draw.random::<f64>() < self.read_share {
-            let number = self.draw.random_range(0..self.set.half);
-            lane.get(self.set.key(number), Want::Nothing);
+        if self.reads(lane) {
             return;
         }
         let mine = (self.set.half - self.first).div_ceil(self.stride);

@@ -88,7 +88,11 @@ impl TierPoint {
             (self.depth > 0, "depth", ABOVE_ZERO),
             (self.operations > 0, "operations", ABOVE_ZERO),
             (self.reads <= self.operations, "reads", "must be some of the operations"),
-            (self.room.is_used() || self.reads == 0, "room", "is new for writes alone"),
+            (
+                self.room.is_used() || self.reads < self.operations,
+                "room",
+                "is new where something is written",
+            ),
             (is_time(self.seconds), "seconds", ABOVE_ZERO),
             (is_whole, "bytes_per_second", "must be operations × bytes / seconds"),
             (is_between, "pass_bytes_per_second", "must be passes that come to bytes_per_second"),

@@ -182,6 +182,29 @@ proptest! {
         }
     }
 
+    /// Broken by: reads that do not feel whether the writes beside them go into new room, or feel it alone.
+    #[test]
+    fn operations_beside_writes_into_new_room_take_what_they_took_there(
+        more in 0.5f64..5.0, bytes in 1u64..1_000_000
+    ) {
+        let mut profile = profile(100.0, 2.0, &[1, 2, 8], 0.0);
+        let with_writes = profile.points.iter().filter(|point| point.read_share < 1.0);
+        let new = with_writes.map(|point| TierPoint { room: TierRoom::New, ..point.clone() }).collect();
+        let slower = TierProfile { points: new, ..profile.clone() }.sped(1.0 / more);
+        let used = measured(&profile);
+        profile.points.extend(slower.points);
+        let both_end = |medium: &mut dyn Medium, room| {
+            medium.begin(read(1, bytes), Nanos::ZERO);
+            medium.begin(Transfer { operation: Operation::Write, room, ..read(2, bytes) }, Nanos::ZERO);
+            drain(medium).iter().map(|&(_, end)| end.0 as f64).fold(0.0, f64::max)
+        };
+        let [mut used, mut here, mut beside] = [used, measured(&profile), measured(&profile)];
+        let before = both_end(used.as_mut(), TierRoom::Used);
+        prop_assert_eq!(both_end(here.as_mut(), TierRoom::Used), before);
+        let after = both_end(beside.as_mut(), TierRoom::New);
+        prop_assert!((after - before * more).abs() <= 8.0 + more, "{} {}", after, before * more);
+    }
+
     /// Broken by: processor time of another size or operation, or of rows that measured none.
     #[test]
     fn a_thread_spends_what_was_measured(read_us in 0.0f64..90.0, write_us in 0.0f64..90.0, at in 0usize..3) {

@@ -38,7 +38,7 @@ fn a_bucket_is_measured_and_left_as_it_was() {
         (profile.origin.backend.as_str(), profile.origin.location.as_str()),
         ("object", "s3://bucket/kv")
     );
-    assert_eq!((profile.points.len(), profile.partial), (16, false));
+    assert_eq!((profile.points.len(), profile.partial), (20, false));
     assert!(profile.sustained.is_some());
     let listed = s3.tell("GET", "/bucket?list-type=2", "");
     assert!(listed.contains("<Key>kv/mine</Key>") && listed.matches("<Key>").count() == 1, "{listed}");

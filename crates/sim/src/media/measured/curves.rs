@@ -13,14 +13,22 @@ pub(super) struct Beside {
     pub(super) depth: f64,
     /// The share of reads among all.
     pub(super) read_share: f64,
+    /// The share of those into new room among writes.
+    pub(super) new_share: f64,
 }
 
 /// Everything that was measured.
 pub(super) struct Curves {
+    used: Mixes,
+    /// Of writes into new room, and of reads beside them; of either nothing where it was not measured.
+    new: Mixes,
+}
+
+/// What was measured of reads and writes in each other's way; shares of reads rise.
+#[derive(Default)]
+struct Mixes {
     reads: Vec<Mix>,
     writes: Vec<Mix>,
-    /// Writes into new room: one mix, or none where they were not measured.
-    new_writes: Vec<Mix>,
 }
 
 /// One share of reads; they rise.
@@ -48,17 +56,83 @@ struct Point {
 impl Curves {
     /// The curves of a sound profile; both operations must be there.
     pub(super) fn of(profile: &TierProfile) -> Result<Self> {
-        let (mut reads, mut writes, mut new_writes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut used, mut new) = (Mixes::default(), Mixes::default());
         for point in &profile.points {
-            let written = if point.room == TierRoom::New { &mut new_writes } else { &mut writes };
-            point.read.iter().for_each(|latency| enter(&mut reads, point, latency));
-            point.write.iter().for_each(|latency| enter(written, point, latency));
+            let own = if point.room == TierRoom::New { &mut new } else { &mut used };
+            point.read.iter().for_each(|latency| enter(&mut own.reads, point, latency));
+            point.write.iter().for_each(|latency| enter(&mut own.writes, point, latency));
+            // Beside nothing that is written, room is neither new nor used.
+            let alone = point.read.iter().filter(|_| point.read_share == 1.0);
+            alone.for_each(|latency| enter(&mut new.reads, point, latency));
         }
-        if let Some((what, _)) = [("reads", &reads), ("writes", &writes)].iter().find(|it| it.1.is_empty()) {
-            return Err(Error::usage(format!("medium \"measured\": the profile has no {what}"))
-                .hint("wavetank profile tier measures both"));
+        for (what, mixes) in [("reads", &used.reads), ("writes", &used.writes)] {
+            if mixes.is_empty() {
+                return Err(Error::usage(format!("medium \"measured\": the profile has no {what}"))
+                    .hint("wavetank profile tier measures both"));
+            }
         }
-        for mixes in [&mut reads, &mut writes, &mut new_writes] {
+        // Reads alone say nothing of what is beside them.
+        if new.reads.iter().all(|mix| mix.read_share == 1.0) {
+            new.reads.clear();
+        }
+        used.sort();
+        new.sort();
+        Ok(Self { used, new })
+    }
+
+    /// The mean latency of an operation.
+    pub(super) fn mean_ns(&self, operation: Operation, bytes: u64, beside: Beside) -> f64 {
+        let at = |mixes: &Mixes| mixes.mean_ns(operation, bytes, beside);
+        let used = at(&self.used);
+        let new = if beside.new_share > 0.0 { at(&self.new) } else { used };
+        let [used, new] = [used.or(new), new.or(used)].map(|ns| ns.expect("both were measured in used room"));
+        blend(used, new, beside.new_share)
+    }
+
+    /// The processor time of an operation beside others of its kind.
+    pub(super) fn cpu_ns(&self, transfer: Transfer, depth: f64) -> f64 {
+        self.own(transfer).cpu_ns(transfer.bytes, depth)
+    }
+
+    /// Operations like this one with nothing else beside them.
+    fn own(&self, transfer: Transfer) -> &Mix {
+        let reads = &self.used.reads;
+        match (transfer.operation, self.new.writes.first()) {
+            (Operation::Read, _) => &reads[reads.len() - 1],
+            (Operation::Write, Some(new)) if transfer.room == TierRoom::New => new,
+            (Operation::Write, _) => &self.used.writes[0],
+        }
+    }
+
+    /// The latency of one operation over the mean, `chance` of the way through those that were seen nearest
+    /// to its size and depth. Its mean over all chances is one.
+    pub(super) fn factor(&self, transfer: Transfer, depth: f64, chance: f64) -> f64 {
+        self.own(transfer).factor(transfer.bytes, depth, chance)
+    }
+
+    /// The highest bandwidth of operations of one size alone, at the depths that were measured.
+    pub(super) fn peak_bytes_per_second(&self, operation: Operation, bytes: u64) -> f64 {
+        let read_share = if operation == Operation::Read { 1.0 } else { 0.0 };
+        let sizes =
+            [&self.used, &self.new].into_iter().flat_map(|it| it.of(operation)).flat_map(|mix| &mix.sizes);
+        let depths = sizes.flat_map(|size| size.depths.iter().map(|point| point.depth));
+        let places =
+            depths.flat_map(|depth| [0.0, 1.0].map(|new_share| Beside { depth, read_share, new_share }));
+        let rate = |at: Beside| at.depth * bytes as f64 / self.mean_ns(operation, bytes, at) * 1e9;
+        places.map(rate).fold(0.0, f64::max)
+    }
+}
+
+impl Mixes {
+    fn of(&self, operation: Operation) -> &[Mix] {
+        match operation {
+            Operation::Read => &self.reads,
+            Operation::Write => &self.writes,
+        }
+    }
+
+    fn sort(&mut self) {
+        for mixes in [&mut self.reads, &mut self.writes] {
             mixes.sort_by(|a: &Mix, b| a.read_share.total_cmp(&b.read_share));
             for mix in mixes {
                 mix.sizes.sort_by_key(|size| size.bytes);
@@ -66,58 +140,17 @@ impl Curves {
                 depths.for_each(|depths| depths.sort_by(|a, b| a.depth.total_cmp(&b.depth)));
             }
         }
-        Ok(Self { reads, writes, new_writes })
     }
 
-    fn mixes(&self, operation: Operation) -> &[Mix] {
-        match operation {
-            Operation::Read => &self.reads,
-            Operation::Write => &self.writes,
+    /// The mean latency of an operation; `None` where nothing was measured.
+    fn mean_ns(&self, operation: Operation, bytes: u64, beside: Beside) -> Option<f64> {
+        let mixes = self.of(operation);
+        if mixes.is_empty() {
+            return None;
         }
-    }
-
-    /// The mean latency of an operation.
-    pub(super) fn mean_ns(&self, operation: Operation, bytes: u64, beside: Beside) -> f64 {
-        let mixes = self.mixes(operation);
         let (low, high, part) = between(mixes, beside.read_share, |mix| mix.read_share);
         let at = |mix: &Mix| mix.mean_ns(bytes, beside.depth);
-        blend(at(&mixes[low]), at(&mixes[high]), part)
-    }
-
-    /// The processor time of an operation beside others of its kind.
-    pub(super) fn cpu_ns(&self, transfer: Transfer, depth: f64) -> f64 {
-        let Transfer { operation, bytes, room, .. } = transfer;
-        let mix = match (operation, self.new_writes.first()) {
-            (Operation::Read, _) => &self.reads[self.reads.len() - 1],
-            (Operation::Write, Some(new)) if room == TierRoom::New => new,
-            (Operation::Write, _) => &self.writes[0],
-        };
-        mix.cpu_ns(bytes, depth)
-    }
-
-    /// The latency of one operation over the mean, `chance` of the way through those that were seen nearest
-    /// to its size and depth. Its mean over all chances is one; for a write into new room as much more as
-    /// such writes took at this size and depth.
-    pub(super) fn factor(&self, transfer: Transfer, depth: f64, chance: f64) -> f64 {
-        let Transfer { operation, bytes, room, .. } = transfer;
-        match (operation, self.new_writes.first()) {
-            (Operation::Read, _) => self.reads[self.reads.len() - 1].factor(bytes, depth, chance),
-            (Operation::Write, Some(new)) if room == TierRoom::New => {
-                let more = new.mean_ns(bytes, depth) / self.writes[0].mean_ns(bytes, depth);
-                new.factor(bytes, depth, chance) * more
-            }
-            (Operation::Write, _) => self.writes[0].factor(bytes, depth, chance),
-        }
-    }
-
-    /// The highest bandwidth of operations of one size alone, at the depths that were measured.
-    pub(super) fn peak_bytes_per_second(&self, operation: Operation, bytes: u64) -> f64 {
-        let read_share = if operation == Operation::Read { 1.0 } else { 0.0 };
-        let sizes = self.mixes(operation).iter().flat_map(|mix| &mix.sizes);
-        let depths = sizes.flat_map(|size| size.depths.iter().map(|point| point.depth));
-        let rate =
-            |depth| depth * bytes as f64 / self.mean_ns(operation, bytes, Beside { depth, read_share }) * 1e9;
-        depths.map(rate).fold(0.0, f64::max)
+        Some(blend(at(&mixes[low]), at(&mixes[high]), part))
     }
 }
 

@@ -9,7 +9,7 @@ mod curves;
 
 use rand::RngExt;
 use serde::Deserialize;
-use wavetank_model::{Draw, Error, Nanos, Operation, TierProfile, seeded};
+use wavetank_model::{Draw, Error, Nanos, Operation, TierProfile, TierRoom, seeded};
 
 use super::{Entry, Medium, Parameters, Transfer, configure};
 use crate::TransferId;
@@ -95,16 +95,23 @@ impl Measured {
 
     /// Who is under way has changed: so do the rates.
     fn reconsider(&mut self) {
-        let all: f64 = self.under_way.iter().map(Active::pieces).sum();
-        let is_read = |active: &&Active| active.transfer.operation == Operation::Read;
-        let reads: f64 = self.under_way.iter().filter(is_read).map(Active::pieces).sum();
+        let (mut reads, mut used, mut new) = (0.0, 0.0, 0.0);
+        for active in &self.under_way {
+            *match (active.transfer.operation, active.transfer.room) {
+                (Operation::Read, _) => &mut reads,
+                (Operation::Write, TierRoom::Used) => &mut used,
+                (Operation::Write, TierRoom::New) => &mut new,
+            } += active.pieces();
+        }
+        let all = reads + used + new;
+        let new_share = if new > 0.0 { new / (used + new) } else { 0.0 };
         let mut last: Option<(Operation, u64, f64)> = None;
         for active in &mut self.under_way {
             let Transfer { operation, bytes, .. } = active.transfer;
             let unit_ns = match last {
                 Some((same, length, unit_ns)) if (same, length) == (operation, bytes) => unit_ns,
                 _ => {
-                    let beside = Beside { depth: all / pieces(bytes), read_share: reads / all };
+                    let beside = Beside { depth: all / pieces(bytes), read_share: reads / all, new_share };
                     self.curves.mean_ns(operation, bytes, beside)
                 }
             };
@@ -160,7 +167,10 @@ impl Medium for Measured {
 
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos {
         let read_share = if operation == Operation::Read { 1.0 } else { 0.0 };
-        Nanos(self.curves.mean_ns(operation, bytes, Beside { depth: 1.0, read_share }).round() as u64)
+        Nanos(
+            self.curves.mean_ns(operation, bytes, Beside { depth: 1.0, read_share, new_share: 0.0 }).round()
+                as u64,
+        )
     }
 
     fn peak_bytes_per_second(&self, operation: Operation, bytes: u64) -> f64 {

@@ -267,7 +267,7 @@ mod tests {
         assert!([1.0, 0.5, 0.0].iter().all(|share| probe.read_shares.contains(share)));
         assert_eq!(
             (probe.points(), probe.left_out()),
-            (104, 24),
+            (130, 30),
             "64 MiB deeper than 1, 16 MiB than 4, 4 MiB than 16"
         );
     }
@@ -282,7 +282,7 @@ mod tests {
             ..args("memory")
         };
         let probe = TierProbe::new(&typed(None)).unwrap().probe;
-        assert_eq!((probe.points(), probe.left_out()), (4, 4));
+        assert_eq!((probe.points(), probe.left_out()), (5, 5));
         assert_eq!(TierProbe::new(&typed(Some("1GiB"))).unwrap().probe.left_out(), 0);
         let told = TierProbe::new(&typed(Some("256MiB"))).unwrap_err().to_string();
         assert!(told.starts_with("--max-in-flight: the largest of --sizes does not fit"), "{told}");

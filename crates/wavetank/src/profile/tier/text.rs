@@ -105,7 +105,8 @@ pub(super) fn share(share: Option<f64>) -> String {
 /// What it is of.
 pub(super) fn named(point: &TierPoint) -> Vec<String> {
     let operations = match point.read_share {
-        _ if point.room == TierRoom::New => "new writes".to_owned(),
+        0.0 if point.room == TierRoom::New => "new writes".to_owned(),
+        share if point.room == TierRoom::New => format!("{:.0} % reads, new", share * 100.0),
         1.0 => "reads".to_owned(),
         0.0 => "writes".to_owned(),
         share => format!("{:.0} % reads", share * 100.0),
