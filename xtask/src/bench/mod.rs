@@ -15,6 +15,7 @@ mod rate;
 mod record;
 mod replay;
 mod requests;
+mod residual;
 mod router;
 mod serve;
 mod store;
@@ -47,6 +48,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "mrc", measure: mrc::measure },
     Bench { name: "online", measure: online::measure },
     Bench { name: "replay", measure: |options| cases::measure(&replay::SUITE, options) },
+    Bench { name: "residual", measure: residual::measure },
     Bench { name: "router", measure: router::measure },
     Bench { name: "serve", measure: serve::measure },
     Bench { name: "store", measure: store::measure },
