@@ -57,8 +57,8 @@ pub use rng::{Draw, seeded};
 pub use store_event::{IoTimes, StoreEvent, StoreFact};
 pub use tier_event::{TierEvent, TierObject};
 pub use tier_profile::{
-    Sustained, TIER_LAYOUT, TIER_QUANTILES, TierFlaw, TierLatency, TierOrigin, TierPoint, TierProfile,
-    TierRoom, TierSettings,
+    Sustained, TIER_LAYOUT, TIER_QUANTILES, TierAgain, TierFlaw, TierLatency, TierOrigin, TierPoint,
+    TierProfile, TierRoom, TierSettings,
 };
 pub use tier_role::TierRole;
 pub use units::Nanos;

@@ -3,12 +3,15 @@
 //! `wavetank profile tier` writes it and a modelled medium is drawn from it, so that it holds what was seen
 //! and nothing fitted.
 
+mod again;
 mod check;
 mod sped;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use again::TierAgain;
 
 /// Names the layout of a profile.
 pub const TIER_LAYOUT: &str = "wavetank-tier/1";
@@ -30,6 +33,9 @@ pub struct TierProfile {
     /// What writing comes to when it goes on; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
+    /// What reads of what was just moved take; nearest first, none where that was not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<TierAgain>,
     /// Every point, in the order they were measured.
     pub points: Vec<TierPoint>,
 }
@@ -173,8 +179,8 @@ pub struct Sustained {
 /// What is wrong with a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TierFlaw {
-    /// In which of the points, if in one.
-    pub point: Option<usize>,
+    /// In which list of the profile, and where in it, if in one.
+    pub place: Option<(&'static str, usize)>,
     /// Which field.
     pub field: &'static str,
     /// What it has to be.
@@ -184,6 +190,6 @@ pub struct TierFlaw {
 impl fmt::Display for TierFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\" {}", self.field, self.rule)?;
-        self.point.map_or(Ok(()), |point| write!(f, " (point {})", point + 1))
+        self.place.map_or(Ok(()), |(list, number)| write!(f, " (number {} of {list})", number + 1))
     }
 }

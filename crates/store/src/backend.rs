@@ -200,6 +200,13 @@ pub struct Caps {
     pub location: Location,
 }
 
+impl Caps {
+    /// Whether it is the machine's own memory, copied by the thread that asks.
+    pub fn is_memory(&self) -> bool {
+        self.keeps_bytes && self.inline
+    }
+}
+
 /// What a backend's location names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {

@@ -4,7 +4,8 @@
 //! A point keeps as many operations on entries of one size in flight as its queue is deep: when one ends the
 //! next is asked for. Entries of every size are written first, a part of them at each depth: what a write
 //! into new room takes. Writing that goes on comes before most of that, so that it finds a device at rest;
-//! then all points are gone through in passes, so that what a point does at different times is known.
+//! then all points are gone through in passes, so that what a point does at different times is known. Of
+//! memory also what was read a moment ago is read.
 
 mod course;
 mod crew;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Rules;
 use wavetank_cache::eviction::{self, Settings};
-use wavetank_model::{Error, Result, Sustained, TierPoint, TierRoom};
+use wavetank_model::{Error, Result, Sustained, TierAgain, TierPoint, TierRoom};
 use wavetank_store::backend::{Backend, Location};
 use wavetank_store::backends::{self, Site};
 use wavetank_store::{Outcome, Store, Tier};
@@ -47,6 +48,8 @@ pub struct Probed {
     pub points: Vec<TierPoint>,
     /// What writing comes to when it goes on.
     pub sustained: Option<Sustained>,
+    /// What reads of what was read a moment ago take.
+    pub again: Vec<TierAgain>,
     /// Whether it was ended early.
     pub partial: bool,
     /// What does not work here as it should, in words.
@@ -63,7 +66,18 @@ pub fn probe(plan: &ProbePlan, observer: ProbeObserver<'_>) -> Result<Probed> {
     let capacity_bytes = (caps.location == Location::Device).then(|| plan.room_bytes());
     let options = plan.options.clone().into();
     let site = Site { location: plan.location.clone(), capacity_bytes, options };
+    if caps.is_memory() {
+        touch(backends::open(&plan.backend, &site)?, plan, observer.stop)?;
+    }
     probe_on(backends::open(&plan.backend, &site)?, plan, observer)
+}
+
+/// Takes as much memory as will be used, and gives it back. A virtual machine's host may have to find what
+/// was never touched: that happens once in its life, and is no part of what new memory costs.
+fn touch(backend: Arc<dyn Backend>, plan: &ProbePlan, stop: &AtomicBool) -> Result<()> {
+    let observer = ProbeObserver { stop, measured: &mut || {} };
+    let mut probe = Probe { store: alone(backend)?, plan, observer, turn: 0, done: Probed::default() };
+    plan.sizes.iter().try_for_each(|bytes| probe.fill(*bytes, &mut []))
 }
 
 /// Measures this backend.
@@ -133,10 +147,14 @@ impl Probe<'_, '_> {
         }
         let others = self.plan.sizes.iter().filter(|bytes| first.is_none_or(|load| load.bytes != **bytes));
         others.copied().try_for_each(|bytes| self.fill(bytes, &mut tallies))?;
-        self.passes(&mut tallies)?;
+        let again = self.plan.again().into_iter();
+        let mut again: Vec<Again> =
+            again.map(|(entries, load)| Again { entries, load, tally: Tally::default() }).collect();
+        self.passes(&mut tallies, &mut again)?;
         let making = self.making()?;
         let point = |(load, tally): (Load, Tally)| tally.point(load, making[&load.bytes]);
         self.done.points = tallies.into_iter().filter_map(point).collect();
+        self.done.again = again.into_iter().filter_map(Again::found).collect();
         self.done.partial = self.is_stopped();
         Ok(())
     }
@@ -175,8 +193,8 @@ impl Probe<'_, '_> {
         Ok(())
     }
 
-    /// Every point in every pass, as far as it is not stopped.
-    fn passes(&mut self, tallies: &mut [(Load, Tally)]) -> Result<()> {
+    /// Every point in every pass, and what is read again, as far as it is not stopped.
+    fn passes(&mut self, tallies: &mut [(Load, Tally)], again: &mut [Again]) -> Result<()> {
         let seconds = self.plan.seconds_per_point / f64::from(self.plan.passes);
         for _ in 0..self.plan.passes {
             for (load, tally) in tallies.iter_mut().filter(|(load, _)| load.room == TierRoom::Used) {
@@ -184,6 +202,13 @@ impl Probe<'_, '_> {
                     return Ok(());
                 }
                 let Some(seen) = point::measure(self.crew(*load), seconds)? else { return Ok(()) };
+                tally.add(*load, &seen);
+                (self.observer.measured)();
+            }
+            for Again { entries, load, tally } in again.iter_mut() {
+                let crew = self.crew(*load);
+                let crew = Crew { set: crew.set.in_turn(*entries), ..crew };
+                let Some(seen) = point::measure(crew, seconds)? else { return Ok(()) };
                 tally.add(*load, &seen);
                 (self.observer.measured)();
             }
@@ -205,5 +230,21 @@ impl Probe<'_, '_> {
 
     fn is_stopped(&self) -> bool {
         self.observer.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Entries that are read in turn, and what was seen of that.
+struct Again {
+    entries: u64,
+    load: Load,
+    tally: Tally,
+}
+
+impl Again {
+    fn found(self) -> Option<TierAgain> {
+        let Load { bytes, .. } = self.load;
+        let point = self.tally.point(self.load, 0.0)?;
+        let (apart_bytes, mean_us) = (self.entries * bytes, point.read?.mean_us);
+        Some(TierAgain { apart_bytes, bytes, operations: point.operations, mean_us })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use wavetank_model::TierRoom;
+use wavetank_store::backends;
 use wavetank_store::buffer::PIECE;
 
 /// What is measured, and where.
@@ -48,8 +49,13 @@ pub(crate) struct Load {
     pub(crate) depth: u32,
 }
 
-/// Writing that goes on is of entries about this long: a piece, which every device takes as one request.
-const SUSTAINED_BYTES: u64 = PIECE as u64;
+/// Writing that goes on, and what is read again, is of entries about this long: a piece, which every device
+/// takes as one request.
+const USUAL_BYTES: u64 = PIECE as u64;
+/// How far apart reads of one entry are at first, and how often that is doubled: from what a core has near
+/// it to more than most processors keep.
+const NEAREST_BYTES: u64 = 2 << 20;
+const DOUBLINGS: u32 = 7;
 /// What an entry takes besides its bytes, at most: a header, and what is missing to a whole block.
 const ENTRY_EXTRA_BYTES: u64 = 8 << 10;
 
@@ -94,11 +100,28 @@ impl ProbePlan {
 
     /// How often something is measured: what is new once, all else in every pass.
     pub fn steps(&self) -> usize {
+        let passes = self.passes as usize;
         let steps = |load: &Load| match load.room {
-            TierRoom::Used => self.passes as usize,
+            TierRoom::Used => passes,
             TierRoom::New => 1,
         };
-        self.loads().iter().map(steps).sum()
+        self.loads().iter().map(steps).sum::<usize>() + self.again().len() * passes
+    }
+
+    /// How many entries are read in turn to see what was read a moment ago, and of which length. It matters
+    /// where a processor copies them, which keeps what it has copied.
+    pub(super) fn again(&self) -> Vec<(u64, Load)> {
+        let is_copied = backends::backend(&self.backend).is_ok_and(|row| row.caps.is_memory());
+        let Some(bytes) = self.usual_bytes().filter(|_| is_copied) else { return Vec::new() };
+        let entries = (0..=DOUBLINGS).map(|doubled| (NEAREST_BYTES << doubled) / bytes);
+        let mut entries: Vec<u64> = entries.filter(|count| (1..=self.half(bytes)).contains(count)).collect();
+        entries.dedup();
+        let load = Load { read_share: 1.0, ..Load::writes(bytes, 1) };
+        entries.into_iter().map(|count| (count, load)).collect()
+    }
+
+    fn usual_bytes(&self) -> Option<u64> {
+        self.sizes.iter().copied().min_by_key(|bytes| bytes.abs_diff(USUAL_BYTES))
     }
 
     /// Every mix in room that was used before, and writes into new room, alone and beside reads.
@@ -151,7 +174,7 @@ impl ProbePlan {
     }
 
     pub(super) fn sustained_load(&self) -> Option<Load> {
-        let nearest = self.sizes.iter().copied().min_by_key(|bytes| bytes.abs_diff(SUSTAINED_BYTES))?;
+        let nearest = self.usual_bytes()?;
         (self.sustained_seconds > 0.0).then(|| Load::writes(nearest, self.deepest(nearest)))
     }
 

@@ -16,6 +16,16 @@ pub(super) struct WorkingSet {
     /// How many are only read; as many again are written.
     half: u64,
     seed: u64,
+    order: Order,
+}
+
+/// Which of those that are only read comes next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// Any.
+    Random,
+    /// The first ones, as many as this, one after another.
+    InTurn(u64),
 }
 
 /// What one of the threads asks for: any entry to read, some of the others to write.
@@ -26,6 +36,7 @@ pub(super) struct Part {
     first: u64,
     stride: u64,
     written: u64,
+    asked: u64,
     draw: Draw,
 }
 
@@ -41,7 +52,12 @@ pub(super) enum Ended {
 impl WorkingSet {
     /// As many entries of `bytes` as the plan wants, and enough for what is in flight.
     pub(super) fn of(bytes: u64, plan: &ProbePlan) -> Self {
-        Self { bytes, half: plan.half(bytes), seed: plan.seed }
+        Self { bytes, half: plan.half(bytes), seed: plan.seed, order: Order::Random }
+    }
+
+    /// The first of them alone, in turn.
+    pub(super) fn in_turn(self, entries: u64) -> Self {
+        Self { order: Order::InTurn(entries), ..self }
     }
 
     /// What the thread with this number, of so many, asks for the `turn`th time that this set is used: reads
@@ -49,7 +65,7 @@ impl WorkingSet {
     pub(super) fn part(self, read_share: f64, (thread, threads): (u32, u32), turn: u64) -> Part {
         let draw = seeded(mix(mix(self.seed, turn), u64::from(thread)), "probe");
         let (first, stride) = (u64::from(thread), u64::from(threads));
-        Part { set: self, read_share, first, stride, written: 0, draw }
+        Part { set: self, read_share, first, stride, written: 0, asked: 0, draw }
     }
 
     fn put(self, lane: &mut Lane, number: u64, seed: u64) {
@@ -80,10 +96,18 @@ impl Part {
     fn reads(&mut self, lane: &mut Lane) -> bool {
         let is_time = self.draw.random::<f64>() < self.read_share;
         if is_time {
-            let number = self.draw.random_range(0..self.set.half);
+            let number = self.next_read();
             lane.get(self.set.key(number), Want::Nothing);
         }
         is_time
+    }
+
+    fn next_read(&mut self) -> u64 {
+        self.asked += 1;
+        match self.set.order {
+            Order::Random => self.draw.random_range(0..self.set.half),
+            Order::InTurn(entries) => (self.asked - 1) % entries,
+        }
     }
 
     /// Asks for an operation.
@@ -113,5 +137,23 @@ pub(super) fn ended(outcome: Outcome) -> Result<Ended> {
             })
         }
         other => Err(Error::usage(format!("an operation ended as {other:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: entries in turn that are too many or out of turn, or random ones that are not all of them.
+    #[test]
+    fn entries_are_read_in_turn_or_at_random() {
+        let set = WorkingSet { bytes: 1, half: 8, seed: 1, order: Order::Random };
+        let reads = |set: WorkingSet, count| {
+            let mut part = set.part(1.0, (0, 1), 0);
+            (0..count).map(|_| part.next_read()).collect::<Vec<_>>()
+        };
+        assert_eq!(reads(set.in_turn(3), 7), [0, 1, 2, 0, 1, 2, 0]);
+        let random: std::collections::BTreeSet<u64> = reads(set, 200).into_iter().collect();
+        assert_eq!(random.into_iter().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
     }
 }

@@ -38,6 +38,29 @@ fn plan(backend: &str, location: &Path) -> ProbePlan {
     plan
 }
 
+/// Broken by: a distance that is left out, a drive that is asked what a processor keeps, or memory that is
+/// touched as a step of its own.
+#[test]
+fn memory_is_read_again() {
+    let plan = ProbePlan { working_set_bytes: 32 << 20, entries_max: 64, ..plan("memory", Path::new("")) };
+    let stop = AtomicBool::new(false);
+    let mut steps = 0;
+    let observer = ProbeObserver { stop: &stop, measured: &mut || steps += 1 };
+    let probed = probe(&plan, observer).unwrap();
+    assert_eq!(steps, plan.steps(), "touching memory is no step");
+    let apart: Vec<u64> = probed.again.iter().map(|again| again.apart_bytes / LARGE).collect();
+    assert_eq!(
+        apart,
+        [1, 3, 7, 15],
+        "2, 4, 8 and 16 MiB of entries a little over 1 MiB, of 15 that are read"
+    );
+    assert!(probed.again.iter().all(|again| again.bytes == LARGE && again.operations > 0));
+    let folder = tempfile::tempdir().unwrap();
+    assert!(
+        ProbePlan { location: String::new(), ..self::plan("buffered", folder.path()) }.again().is_empty()
+    );
+}
+
 /// One of many depths.
 pub(super) fn deep_plan() -> ProbePlan {
     let plan = plan("memory", Path::new(""));

@@ -1,7 +1,8 @@
 //! Whether a profile that was read can be what was measured.
 
 use super::{
-    Sustained, TIER_LAYOUT, TIER_QUANTILES, TierFlaw, TierLatency, TierPoint, TierProfile, TierSettings,
+    Sustained, TIER_LAYOUT, TIER_QUANTILES, TierAgain, TierFlaw, TierLatency, TierPoint, TierProfile,
+    TierSettings,
 };
 
 /// A bandwidth is written with all its digits: more than this is another number.
@@ -15,15 +16,30 @@ impl TierProfile {
         let own = [
             (self.layout == TIER_LAYOUT, "layout", "is not one that this version reads"),
             (!self.points.is_empty(), "points", "has none"),
+            (
+                self.again.is_sorted_by(|a, b| a.apart_bytes < b.apart_bytes),
+                "again",
+                "must rise in apart_bytes",
+            ),
         ];
         let parts = || self.settings.flaw().or_else(|| self.sustained.as_ref().and_then(Sustained::flaw));
-        broken(&own).or_else(parts).map(|(field, rule)| TierFlaw { point: None, field, rule }).or_else(|| {
-            self.points.iter().enumerate().find_map(|(number, point)| {
-                let twice = self.points[..number].iter().any(|other| other.is_of(point));
-                let twin = [(!twice, "bytes", "is measured twice with this depth, read_share and room")];
-                let (field, rule) = broken(&twin).or_else(|| point.flaw())?;
-                Some(TierFlaw { point: Some(number), field, rule })
-            })
+        let alone = broken(&own).or_else(parts).map(|(field, rule)| TierFlaw { place: None, field, rule });
+        alone.or_else(|| self.flaw_of_again()).or_else(|| self.flaw_of_points())
+    }
+
+    fn flaw_of_again(&self) -> Option<TierFlaw> {
+        self.again.iter().enumerate().find_map(|(number, again)| {
+            let (field, rule) = again.flaw()?;
+            Some(TierFlaw { place: Some(("again", number)), field, rule })
+        })
+    }
+
+    fn flaw_of_points(&self) -> Option<TierFlaw> {
+        self.points.iter().enumerate().find_map(|(number, point)| {
+            let twice = self.points[..number].iter().any(|other| other.is_of(point));
+            let twin = [(!twice, "bytes", "is measured twice with this depth, read_share and room")];
+            let (field, rule) = broken(&twin).or_else(|| point.flaw())?;
+            Some(TierFlaw { place: Some(("points", number)), field, rule })
         })
     }
 }
@@ -54,6 +70,18 @@ impl Sustained {
             (is_rate(self.steady_bytes_per_second), "steady_bytes_per_second", NOT_NEGATIVE),
             (self.fell_at_seconds.is_none_or(is_rate), "fell_at_seconds", NOT_NEGATIVE),
             (is_course, "course_bytes_per_second", "must have steps, none of them negative"),
+        ];
+        broken(&rules)
+    }
+}
+
+impl TierAgain {
+    fn flaw(&self) -> Option<(&'static str, &'static str)> {
+        let rules = [
+            (self.bytes > 0, "bytes", ABOVE_ZERO),
+            (self.apart_bytes >= self.bytes, "apart_bytes", "must be an entry at least"),
+            (self.operations > 0, "operations", ABOVE_ZERO),
+            (is_time(self.mean_us), "mean_us", ABOVE_ZERO),
         ];
         broken(&rules)
     }
@@ -179,8 +207,13 @@ mod tests {
             origin: TierOrigin::default(),
             settings,
             sustained: None,
+            again: Vec::new(),
             points: vec![point],
         }
+    }
+
+    fn again(apart_bytes: u64) -> TierAgain {
+        TierAgain { apart_bytes, bytes: 4096, operations: 9, mean_us: 3.0 }
     }
 
     /// Broken by: leaving out the rule of one of the fields.
@@ -188,7 +221,7 @@ mod tests {
     fn what_cannot_have_been_measured_is_found() {
         type Damage = fn(&mut TierProfile);
         assert_eq!(profile().flaw(), None);
-        let cases: [(&str, Damage); 15] = [
+        let cases: [(&str, Damage); 17] = [
             ("layout", |it| it.layout.push('1')),
             ("points", |it| it.points.clear()),
             ("bytes", |it| it.points.push(it.points[0].clone())),
@@ -210,6 +243,8 @@ mod tests {
                     course_bytes_per_second: vec![f64::NAN],
                 });
             }),
+            ("again", |it| it.again = vec![again(2 << 20), again(1 << 20)]),
+            ("mean_us", |it| it.again = vec![TierAgain { mean_us: 0.0, ..again(1 << 20) }]),
             ("write", |it| it.points[0].write = it.points[0].read.clone()),
             ("quantiles_us", |it| it.points[0].read.as_mut().unwrap().quantiles_us[3] = 4.0),
             ("cpu_us", |it| it.points[0].cpu_us = 5.1),

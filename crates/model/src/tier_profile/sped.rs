@@ -15,6 +15,7 @@ impl TierProfile {
         Self {
             settings,
             sustained: self.sustained.as_ref().map(|sustained| sustained.sped(factor)),
+            again: self.again.iter().map(|again| again.sped(factor)).collect(),
             points: self.points.iter().map(|point| point.sped(factor)).collect(),
             ..self.clone()
         }

@@ -21,6 +21,9 @@ pub struct Transfer {
     pub bytes: u64,
     /// What they go over, where they are written.
     pub room: TierRoom,
+    /// Bytes that were moved since it was moved before, itself included; `None` where nobody keeps count, or
+    /// it is longer ago than matters.
+    pub apart: Option<u64>,
 }
 
 /// A medium and the transfers under way on it. Time does not go back: whoever calls takes what has ended by a
@@ -41,10 +44,16 @@ pub trait Medium: Send {
         Nanos::ZERO
     }
 
+    /// How many bytes may have been moved since something was moved for that to matter still.
+    fn remembers(&self) -> u64 {
+        0
+    }
+
     /// How long an operation takes that has the medium to itself, on average.
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos;
 
-    /// The bytes of `operation` a second that the medium never exceeds with operations of so many bytes.
+    /// The bytes of `operation` a second that the medium never exceeds with operations of so many bytes, but of
+    /// what was moved a moment ago.
     fn peak_bytes_per_second(&self, operation: Operation, bytes: u64) -> f64;
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 use wavetank_model::{
-    TIER_LAYOUT, TIER_QUANTILES, TierLatency, TierOrigin, TierPoint, TierProfile, TierSettings,
+    TIER_LAYOUT, TIER_QUANTILES, TierAgain, TierLatency, TierOrigin, TierPoint, TierProfile, TierSettings,
 };
 
 use super::*;
@@ -54,6 +54,7 @@ fn profile(latency_us: f64, gbps: f64, depths: &[u32], spread: f64) -> TierProfi
             seed: 42,
         },
         sustained: None,
+        again: Vec::new(),
         points,
     }
 }
@@ -75,7 +76,7 @@ fn example(name: &str) -> Box<dyn Medium> {
 }
 
 fn read(id: TransferId, bytes: u64) -> Transfer {
-    Transfer { id, operation: Operation::Read, bytes, room: TierRoom::Used }
+    Transfer { id, operation: Operation::Read, bytes, room: TierRoom::Used, apart: None }
 }
 
 /// Lets all end; the ends in order.
@@ -203,6 +204,29 @@ proptest! {
         prop_assert_eq!(both_end(here.as_mut(), TierRoom::Used), before);
         let after = both_end(beside.as_mut(), TierRoom::New);
         prop_assert!((after - before * more).abs() <= 8.0 + more, "{} {}", after, before * more);
+    }
+
+    /// Broken by: reads that do not feel what was moved before them, writes that do, or a memory without end.
+    #[test]
+    fn what_was_moved_a_moment_ago_is_read_sooner(share in 0.1f64..1.0, bytes in 4096u64..1_000_000) {
+        let mut profile = profile(100.0, 2.0, &[1], 0.0);
+        let usual = measured(&profile).alone(Operation::Read, 65_536).0 as f64;
+        let again = |apart_bytes, share: f64| {
+            TierAgain { apart_bytes, bytes: 65_536, operations: 9, mean_us: usual / 1e3 * share }
+        };
+        profile.again = vec![again(1 << 20, share), again(3 << 20, 1.0)];
+        let takes = |operation, apart| {
+            let mut medium = measured(&profile);
+            medium.begin(Transfer { operation, apart, ..read(1, bytes) }, Nanos::ZERO);
+            drain(medium.as_mut())[0].1.0 as f64
+        };
+        prop_assert_eq!(measured(&profile).remembers(), 3 << 20);
+        let (never, wrote) = (takes(Operation::Read, None), takes(Operation::Write, None));
+        for (apart, expected) in [(1, share), (1 << 20, share), (2 << 20, (1.0 + share) / 2.0), (4 << 20, 1.0)] {
+            let took = takes(Operation::Read, Some(apart)) / never;
+            prop_assert!((took - expected).abs() < 1e-3, "{} for {}", took, expected);
+            prop_assert_eq!(takes(Operation::Write, Some(apart)), wrote);
+        }
     }
 
     /// Broken by: processor time of another size or operation, or of rows that measured none.

@@ -194,7 +194,8 @@ impl Tier {
         self.at = self.at.max(now);
         self.busy.begin(self.at);
         let room = self.room();
-        self.medium.begin(media::Transfer { id: id.into(), operation, bytes, room }, self.at);
+        let transfer = media::Transfer { id: id.into(), operation, bytes, room, apart: None };
+        self.medium.begin(transfer, self.at);
     }
 
     /// Whether it holds more than ever before, what begins included.

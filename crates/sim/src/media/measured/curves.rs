@@ -1,7 +1,7 @@
 //! Mean latencies and their spread between the points that were measured.
 
 use wavetank_model::{
-    Error, Operation, Result, TIER_QUANTILES, TierLatency, TierPoint, TierProfile, TierRoom,
+    Error, Operation, Result, TIER_QUANTILES, TierAgain, TierLatency, TierPoint, TierProfile, TierRoom,
 };
 
 use super::super::Transfer;
@@ -22,6 +22,13 @@ pub(super) struct Curves {
     used: Mixes,
     /// Of writes into new room, and of reads beside them; of either nothing where it was not measured.
     new: Mixes,
+    again: Vec<Again>,
+}
+
+/// What reads take of what was moved so many bytes ago, as a share of what they take otherwise; these rise.
+struct Again {
+    apart: f64,
+    share: f64,
 }
 
 /// What was measured of reads and writes in each other's way; shares of reads rise.
@@ -77,7 +84,28 @@ impl Curves {
         }
         used.sort();
         new.sort();
-        Ok(Self { used, new })
+        let mut curves = Self { used, new, again: Vec::new() };
+        curves.again = profile.again.iter().map(|seen| curves.again(seen)).collect();
+        Ok(curves)
+    }
+
+    /// What was seen of reads again, beside reads one at a time of anything.
+    fn again(&self, seen: &TierAgain) -> Again {
+        let alone = Beside { depth: 1.0, read_share: 1.0, new_share: 0.0 };
+        let usual_us = self.mean_ns(Operation::Read, seen.bytes, alone) / 1e3;
+        Again { apart: seen.apart_bytes as f64, share: seen.mean_us / usual_us }
+    }
+
+    /// How far back it matters that something was moved.
+    pub(super) fn remembers(&self) -> u64 {
+        self.again.last().map_or(0, |again| again.apart as u64)
+    }
+
+    /// What a read takes of what it would take if it had not been moved so many bytes ago.
+    fn share_again(&self, apart: Option<u64>) -> f64 {
+        let Some(apart) = apart.filter(|apart| *apart <= self.remembers()) else { return 1.0 };
+        let (low, high, part) = between(&self.again, apart as f64, |again| again.apart);
+        blend(self.again[low].share, self.again[high].share, part)
     }
 
     /// The mean latency of an operation.
@@ -105,9 +133,14 @@ impl Curves {
     }
 
     /// The latency of one operation over the mean, `chance` of the way through those that were seen nearest
-    /// to its size and depth. Its mean over all chances is one.
+    /// to its size and depth. Its mean over all chances is one; for what was moved a moment ago as much less as
+    /// such reads took.
     pub(super) fn factor(&self, transfer: Transfer, depth: f64, chance: f64) -> f64 {
-        self.own(transfer).factor(transfer.bytes, depth, chance)
+        let again = match transfer.operation {
+            Operation::Read => self.share_again(transfer.apart),
+            Operation::Write => 1.0,
+        };
+        self.own(transfer).factor(transfer.bytes, depth, chance) * again
     }
 
     /// The highest bandwidth of operations of one size alone, at the depths that were measured.

@@ -165,6 +165,10 @@ impl Medium for Measured {
         Nanos(self.curves.cpu_ns(transfer, depth).round() as u64)
     }
 
+    fn remembers(&self) -> u64 {
+        self.curves.remembers()
+    }
+
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos {
         let read_share = if operation == Operation::Read { 1.0 } else { 0.0 };
         Nanos(

@@ -14,7 +14,7 @@ use wavetank_sim::TransferId;
 use wavetank_store::backend::{Backend, Completion, Contents, Held, NewEntry, Piece, Port, Seal};
 use wavetank_store::buffer::{Buffer, PIECE, Region};
 
-use super::timeline::Timeline;
+use super::timeline::{Moved, Timeline};
 
 /// Pieces of one transfer at most: as many as the longest entry has that is usually measured, and few enough
 /// that two are under way at a time.
@@ -28,6 +28,8 @@ pub(super) struct Device {
     used: AtomicU64,
     /// The most that was used.
     most_used: AtomicU64,
+    /// How many entries there were.
+    entries: AtomicU64,
 }
 
 /// What it has of the backend it stands for, besides time.
@@ -49,6 +51,7 @@ impl Device {
             nature,
             used: AtomicU64::new(0),
             most_used: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
         }
     }
 
@@ -94,6 +97,8 @@ impl Drop for Booked {
 
 /// An entry.
 struct Entry {
+    /// No other has it.
+    number: u64,
     booked: Booked,
 }
 
@@ -163,7 +168,8 @@ impl DevicePort {
         let entry: &Entry = held.as_any().downcast_ref().expect("an entry of this device");
         let whole = offset - offset % self.stretch_bytes + self.stretch_bytes;
         let end = entry.booked.bytes.min(whole);
-        let (id, spent) = timeline.begin(*tier, operation, (end - offset, entry.booked.room));
+        let (what, room) = ((entry.number, offset), entry.booked.room);
+        let (id, spent) = timeline.begin(*tier, operation, Moved { what, bytes: end - offset, room });
         if nature.is_inline {
             timeline.pass(id);
         } else if nature.holds_up {
@@ -187,7 +193,9 @@ impl DevicePort {
 
 impl Port for DevicePort {
     fn create(&mut self, entry: &NewEntry<'_>) -> io::Result<Arc<dyn Held>> {
-        Ok(Arc::new(Entry { booked: self.device.take(entry.bytes)? }))
+        let booked = self.device.take(entry.bytes)?;
+        let number = self.device.entries.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(Entry { number, booked }))
     }
 
     fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, buffer: Buffer, _: Option<Seal>) {

@@ -2,6 +2,7 @@
 //! decides on a drive; nothing is made or moved, and time is what the media say.
 
 mod device;
+mod recent;
 mod timeline;
 
 use std::collections::BTreeMap;

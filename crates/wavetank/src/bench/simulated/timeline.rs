@@ -10,6 +10,8 @@ use wavetank_sim::TransferId;
 use wavetank_sim::media::{Medium, Transfer};
 use wavetank_store::Clock;
 
+use super::recent::{Recent, What};
+
 /// Longer than anything takes.
 const A_DAY: Duration = Duration::from_secs(86_400);
 
@@ -23,15 +25,26 @@ pub(super) struct Timeline {
 
 struct State {
     media: Vec<Box<dyn Medium>>,
+    /// What was moved last in each tier.
+    recent: Vec<Recent>,
     begun: TransferId,
     /// Transfers that ended and were not asked for.
     ended: HashMap<TransferId, Nanos>,
 }
 
+/// What is moved.
+pub(super) struct Moved {
+    pub(super) what: What,
+    pub(super) bytes: u64,
+    /// What it is written over.
+    pub(super) room: TierRoom,
+}
+
 impl Timeline {
     /// Media with nothing under way, one for each tier.
     pub(super) fn of(clock: Clock, media: Vec<Box<dyn Medium>>) -> Self {
-        let state = Mutex::new(State { media, begun: 0, ended: HashMap::new() });
+        let recent = media.iter().map(|medium| Recent::of(medium.remembers())).collect();
+        let state = Mutex::new(State { media, recent, begun: 0, ended: HashMap::new() });
         Self { start: clock.now(), clock, state }
     }
 
@@ -45,13 +58,14 @@ impl Timeline {
         &self,
         tier: usize,
         operation: Operation,
-        (bytes, room): (u64, TierRoom),
+        Moved { what, bytes, room }: Moved,
     ) -> (TransferId, Nanos) {
         let now = self.shown();
         let mut state = self.locked();
         state.settle(now);
         state.begun += 1;
-        let transfer = Transfer { id: state.begun, operation, bytes, room };
+        let apart = state.recent[tier].touch(what, bytes);
+        let transfer = Transfer { id: state.begun, operation, bytes, room, apart };
         let spent = state.media[tier].cpu(transfer);
         state.media[tier].begin(transfer, now);
         (transfer.id, spent)

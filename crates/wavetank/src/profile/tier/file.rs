@@ -57,11 +57,11 @@ fn of_toml(text: &str, file: &str) -> Result<TierProfile> {
 fn offset_of(text: &str, flaw: &TierFlaw) -> Option<usize> {
     let whole = DeTable::parse(text).ok()?;
     let own = whole.get_ref();
-    let Some(number) = flaw.point else {
+    let Some((list, number)) = flaw.place else {
         let tables = own.values().filter_map(table);
         return std::iter::once(own).chain(tables).find_map(|table| key(table, flaw.field));
     };
-    let point = own.get("points")?.get_ref().get(number)?;
+    let point = own.get(list)?.get_ref().get(number)?;
     key(table(point)?, flaw.field).or(Some(point.span().start))
 }
 
@@ -124,6 +124,9 @@ mod tests {
         let nested = told("mean_us = 17.2", "mean_us = 99.0");
         let point = line("[[points]]", 1);
         assert!(nested.starts_with(&format!("t.toml:{point}: \"mean_us\" must not be above")), "{nested}");
+        let again = told("mean_us = 2.5", "mean_us = -1.0");
+        let mean = line("mean_us = 2.5", 0);
+        assert!(again.starts_with(&format!("t.toml:{mean}: \"mean_us\" must be above 0")), "{again}");
         let setting = told("passes = 3", "passes = 0");
         assert!(setting.starts_with(&format!("t.toml:{}: \"passes\"", line("passes", 0))), "{setting}");
         let absent = told("[points.read]", "[points.unread]");

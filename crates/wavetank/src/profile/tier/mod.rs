@@ -43,13 +43,14 @@ pub fn measure(plan: &TierProbe, stop: &AtomicBool, seen: &mut dyn FnMut()) -> R
     let probe_plan = ProbePlan { location: place.location(), ..plan.probe.clone() };
     let probed = probe(&probe_plan, ProbeObserver { stop, measured: seen });
     let left = place.close();
-    let Probed { points, sustained, partial, notes } = probed?;
+    let Probed { points, sustained, again, partial, notes } = probed?;
     left?;
     if points.is_empty() {
         return Err(Error::usage("it was ended before the first point was measured: there is no profile"));
     }
     let (layout, settings) = (TIER_LAYOUT.to_owned(), settings(&probe_plan));
-    Ok(MeasuredTier { profile: TierProfile { layout, partial, origin, settings, sustained, points }, notes })
+    let profile = TierProfile { layout, partial, origin, settings, sustained, again, points };
+    Ok(MeasuredTier { profile, notes })
 }
 
 fn settings(plan: &ProbePlan) -> TierSettings {

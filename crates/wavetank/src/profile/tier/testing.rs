@@ -1,7 +1,8 @@
 //! A small profile for tests.
 
 use wavetank_model::{
-    Sustained, TIER_LAYOUT, TierLatency, TierOrigin, TierPoint, TierProfile, TierRoom, TierSettings,
+    Sustained, TIER_LAYOUT, TierAgain, TierLatency, TierOrigin, TierPoint, TierProfile, TierRoom,
+    TierSettings,
 };
 
 pub(super) fn latency(scale: f64) -> TierLatency {
@@ -59,6 +60,10 @@ pub(crate) fn profile() -> TierProfile {
             fell_at_seconds: Some(2.0),
             course_bytes_per_second: vec![2e9, 1e9 / 3.0],
         }),
+        again: vec![
+            TierAgain { apart_bytes: 2 << 20, bytes: 65_536, operations: 9, mean_us: 2.5 },
+            TierAgain { apart_bytes: 4 << 20, bytes: 65_536, operations: 9, mean_us: 5.0 },
+        ],
         points: vec![point(1.0, 1, 1000, 1000), point(0.5, 4, 2000, 1000), point(0.0, 4, 70, 0)],
     }
 }

@@ -1,6 +1,6 @@
 //! Profiles of tiers for people.
 
-use wavetank_model::{Sustained, TIER_QUANTILES, TierLatency, TierPoint, TierProfile, TierRoom};
+use wavetank_model::{Sustained, TIER_QUANTILES, TierAgain, TierLatency, TierPoint, TierProfile, TierRoom};
 use wavetank_report::render::table::framed;
 
 use super::drift::{MEDIAN, P99};
@@ -27,7 +27,8 @@ pub fn table(profile: &TierProfile) -> String {
         table.add_row(cells(point));
     }
     let partial = if profile.partial { " (partial)" } else { "" };
-    let below = [footnote(profile), left_out(profile), profile.sustained.as_ref().map(sustained)];
+    let below =
+        [footnote(profile), left_out(profile), again(profile), profile.sustained.as_ref().map(sustained)];
     let below: String = below.into_iter().flatten().collect();
     format!("wavetank profile tier{partial}\n{}\n{}\n{table}\n{below}", place(profile), settings(profile))
 }
@@ -123,6 +124,16 @@ fn size(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let unit = units.into_iter().find(|(_, shift)| bytes.is_multiple_of(1 << shift));
     unit.map_or_else(|| format!("{bytes} B"), |(unit, shift)| format!("{} {unit}", bytes >> shift))
+}
+
+/// What reads of what was just read come to, where that was measured.
+fn again(profile: &TierProfile) -> Option<String> {
+    let bytes = profile.again.first()?.bytes;
+    let rate = |again: &TierAgain| {
+        format!("{:.0} MB/s {} later", again.bytes as f64 / again.mean_us, size(again.apart_bytes))
+    };
+    let rates: Vec<String> = profile.again.iter().map(rate).collect();
+    Some(format!("Reads of {} again, at depth 1: {}\n", size(bytes), rates.join(", ")))
 }
 
 fn sustained(course: &Sustained) -> String {
