@@ -51,7 +51,7 @@ impl Timeline {
         let mut state = self.locked();
         state.settle(now);
         state.begun += 1;
-        let transfer = Transfer { id: state.begun, operation, bytes, room };
+        let transfer = Transfer { id: state.begun, count: 1, operation, bytes, room };
         let spent = state.media[tier].cpu(transfer);
         state.media[tier].begin(transfer, now);
         (transfer.id, spent)
@@ -99,8 +99,9 @@ impl State {
     /// Takes what has ended by `now` from the media, which want that before anything begins.
     fn settle(&mut self, now: Nanos) {
         for medium in &mut self.media {
-            while let Some((id, at)) = medium.end(now) {
-                self.ended.insert(id, at);
+            let mut ended = Vec::new();
+            while let Some(at) = medium.end(now, &mut ended) {
+                self.ended.extend(ended.drain(..).map(|id| (id, at)));
             }
         }
     }
