@@ -61,6 +61,10 @@ impl Entry {
 /// As many are taken out of the index at a time: by themselves such steps wait for memory together.
 const LEAVE_TOGETHER: usize = 32;
 
+/// An index for so many entries, or as many as the shelf can hold, is made at once: growing it step by step
+/// takes as long as filling it.
+const INDEXED_AT_ONCE: u64 = 50_000;
+
 /// The blocks of one tier.
 #[derive(Debug)]
 pub struct Shelf {
@@ -84,7 +88,7 @@ impl Shelf {
             capacity,
             used: 0,
             busy: 0,
-            index: HashTable::new(),
+            index: HashTable::with_capacity((capacity / 8).min(INDEXED_AT_ONCE) as usize),
             entries: Vec::new(),
             vacant: Vec::new(),
             leaving: Vec::new(),
@@ -184,12 +188,12 @@ impl Shelf {
                 number
             }
         };
+        self.entries[number as usize].coming |= fresh;
+        self.busy += needed;
         while self.used + needed > self.capacity {
             evicted.push(self.evict());
         }
-        self.entries[number as usize].coming |= fresh;
         self.used += needed;
-        self.busy += needed;
         Begun::Writes(BusyGroup(number), fresh)
     }
 

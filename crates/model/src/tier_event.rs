@@ -5,7 +5,8 @@ use crate::{Nanos, Operation, RequestId, WorkerId};
 /// One fact about KV behind the GPU's memory.
 #[derive(Clone, Copy, Debug)]
 pub enum TierEvent<'a> {
-    /// KV was read from a tier or written to it.
+    /// KV was read from a tier or written to it: in one transfer, or in several of the same length that began
+    /// and ended together.
     Moved {
         /// Whose.
         worker: WorkerId,
@@ -15,9 +16,11 @@ pub enum TierEvent<'a> {
         operation: Operation,
         /// For whom it was read; `None` where no request waits for it.
         request: Option<RequestId>,
+        /// How many.
+        transfers: u32,
         /// What moved.
         objects: &'a [TierObject],
-        /// How much.
+        /// How much, all together.
         bytes: u64,
         /// When it was asked for.
         began: Nanos,

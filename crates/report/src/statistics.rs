@@ -187,6 +187,12 @@ impl Spans {
         self.record_all(&[span], 1);
     }
 
+    /// Adds so many spans of one length, to the last bit as if they came one by one.
+    pub(crate) fn record_each(&mut self, span: Nanos, count: u32) {
+        self.histogram.record_all(std::iter::once(span.0), count.into());
+        (0..count).for_each(|_| self.nanos.record(span.0 as f64, 1));
+    }
+
     /// Adds `weight` times each of `spans`.
     pub(crate) fn record_all(&mut self, spans: &[Nanos], weight: u64) {
         self.histogram.record_all(spans.iter().map(|span| span.0), weight);

@@ -67,7 +67,7 @@ impl Sink<ServeEvent<'_>> for Tally {
     fn record(&mut self, event: &ServeEvent<'_>) {
         match event {
             ServeEvent::RequestAdmitted { reused_tokens, .. } => self.reused += u64::from(*reused_tokens),
-            ServeEvent::Tier(TierEvent::Moved { .. }) => self.moved += 1,
+            ServeEvent::Tier(TierEvent::Moved { transfers, .. }) => self.moved += u64::from(*transfers),
             ServeEvent::Tier(TierEvent::Loaded { tokens, .. }) => {
                 self.loads += 1;
                 self.loaded_tokens += tokens.iter().map(|&tokens| u64::from(tokens)).sum::<u64>();

@@ -1,5 +1,6 @@
 //! A link or device whose transfers share what it can carry in equal parts.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -8,7 +9,7 @@ use wavetank_model::Nanos;
 /// A transfer by its number.
 pub type TransferId = u64;
 
-/// The transfers that share it.
+/// The transfers that share it. Those of one length that join at once are a run: they go through it as one.
 pub(crate) struct Lane {
     bytes_per_ms: f64,
     own_bytes_per_ms: f64,
@@ -16,57 +17,84 @@ pub(crate) struct Lane {
     at: Nanos,
     /// Bytes every transfer that was there all the time has got since the lane was empty.
     served: f64,
-    /// Transfers by what `served` is when they end; its bits order as the numbers do.
-    ends: BinaryHeap<Reverse<(u64, TransferId)>>,
-    /// When the next one ends if none joins before.
-    next: Option<Nanos>,
+    /// Runs by what `served` is when they end, with how many they are; its bits order as the numbers do.
+    ends: BinaryHeap<Reverse<(u64, TransferId, u32)>>,
+    /// Transfers of all runs.
+    transfers: u64,
+    /// What each of them gets.
+    share: f64,
+    /// When the next one ends if none joins before, once that was asked.
+    next: Cell<Option<Nanos>>,
+    /// What `served` was to be at the end of the last that left.
+    last: u64,
 }
 
 impl Lane {
     /// A lane of which one transfer can use `own_bytes_per_ms` at most.
     pub(crate) fn of(bytes_per_ms: f64, own_bytes_per_ms: f64) -> Self {
-        let (at, served, ends) = (Nanos::ZERO, 0.0, BinaryHeap::new());
-        Self { bytes_per_ms, own_bytes_per_ms, at, served, ends, next: None }
-    }
-
-    /// What each transfer gets.
-    fn share(&self) -> f64 {
-        (self.bytes_per_ms / self.ends.len().max(1) as f64).min(self.own_bytes_per_ms)
+        Self {
+            bytes_per_ms,
+            own_bytes_per_ms,
+            at: Nanos::ZERO,
+            served: 0.0,
+            ends: BinaryHeap::new(),
+            transfers: 0,
+            share: bytes_per_ms.min(own_bytes_per_ms),
+            next: Cell::new(None),
+            last: 0,
+        }
     }
 
     fn advance(&mut self, now: Nanos) {
-        if !self.ends.is_empty() {
-            self.served += self.share() * (now - self.at).as_ms();
+        if now != self.at && self.transfers > 0 {
+            self.served += self.share * (now - self.at).as_ms();
         }
         self.at = now;
     }
 
-    /// The first byte of a transfer enters.
-    pub(crate) fn join(&mut self, id: TransferId, bytes: u64, now: Nanos) {
+    /// There are so many transfers from now on.
+    fn divide(&mut self, transfers: u64) {
+        self.transfers = transfers;
+        self.share = (self.bytes_per_ms / transfers.max(1) as f64).min(self.own_bytes_per_ms);
+        self.next.set(None);
+    }
+
+    /// The first byte of each of `count` transfers enters; they are of so many bytes each, and a run.
+    pub(crate) fn join(&mut self, id: TransferId, count: u32, bytes: u64, now: Nanos) {
         self.advance(now);
-        self.ends.push(Reverse(((self.served + bytes as f64).to_bits(), id)));
-        self.next = self.look_ahead();
+        self.ends.push(Reverse(((self.served + bytes as f64).to_bits(), id, count)));
+        self.divide(self.transfers + u64::from(count));
     }
 
     /// When the next one ends if none joins before.
     pub(crate) fn next_end(&self) -> Option<Nanos> {
-        self.next
+        if self.next.get().is_none() {
+            self.next.set(self.look_ahead());
+        }
+        self.next.get()
     }
 
     fn look_ahead(&self) -> Option<Nanos> {
-        let &Reverse((served, _)) = self.ends.peek()?;
+        let &Reverse((served, ..)) = self.ends.peek()?;
         let left = (f64::from_bits(served) - self.served).max(0.0);
-        Some(self.at + Nanos::from_ms(left / self.share()))
+        Some(self.at + Nanos::from_ms(left / self.share))
     }
 
-    /// The next one leaves, at the time of its end.
+    /// The next run leaves, at the time of its end.
     pub(crate) fn end_next(&mut self, now: Nanos) -> Option<TransferId> {
         self.advance(now);
-        let Reverse((_, id)) = self.ends.pop()?;
+        let Reverse((served, id, count)) = self.ends.pop()?;
+        self.divide(self.transfers - u64::from(count));
+        self.last = served;
         if self.ends.is_empty() {
             self.served = 0.0;
         }
-        self.next = self.look_ahead();
         Some(id)
+    }
+
+    /// The next run leaves if nothing but its number tells it from the last one that left.
+    pub(crate) fn end_like_last(&mut self) -> Option<TransferId> {
+        let &Reverse((served, ..)) = self.ends.peek()?;
+        if served == self.last { self.end_next(self.at) } else { None }
     }
 }

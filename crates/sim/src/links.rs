@@ -112,7 +112,7 @@ impl Links {
             Some(LinkScope::DecodeWorker) => to.index(),
             Some(LinkScope::Pool) | None => 0,
         };
-        self.lanes[lane].join(id, bytes, now);
+        self.lanes[lane].join(id, 1, bytes, now);
     }
 }
 

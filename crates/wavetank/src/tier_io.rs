@@ -133,6 +133,7 @@ mod tests {
     fn moved(io: &mut TierIo, operation: Operation, objects: &[TierObject], (began, ended): (u64, u64)) {
         let blocks: u32 = objects.iter().map(|object| object.slots.count_ones()).sum();
         io.record(&ServeEvent::Tier(TierEvent::Moved {
+            transfers: 1,
             worker: WorkerId(0),
             tier: 1,
             operation,

@@ -105,9 +105,9 @@ impl Tiers {
 
     fn tier_event(&mut self, event: &TierEvent<'_>) {
         match *event {
-            TierEvent::Moved { worker, tier, operation, bytes, began, ended, .. } => {
+            TierEvent::Moved { worker, tier, operation, transfers, bytes, began, ended, .. } => {
                 self.span = self.span.max(ended);
-                self.tiers[usize::from(tier)].moved(worker, operation, bytes, (began, ended));
+                self.tiers[usize::from(tier)].moved(worker, operation, (transfers, bytes), (began, ended));
             }
             TierEvent::Loaded { request, tokens, asked, at, .. } => self.loaded(request, tokens, (asked, at)),
             TierEvent::Evicted { tier, blocks, .. } => {
@@ -210,14 +210,20 @@ impl Sink<ServeEvent<'_>> for Tiers {
 }
 
 impl Tier {
-    fn moved(&mut self, worker: WorkerId, operation: Operation, bytes: u64, (began, ended): (Nanos, Nanos)) {
+    fn moved(
+        &mut self,
+        worker: WorkerId,
+        operation: Operation,
+        (transfers, bytes): (u32, u64),
+        (began, ended): (Nanos, Nanos),
+    ) {
         let moved = match operation {
             Operation::Read => &mut self.reads,
             Operation::Write => &mut self.writes,
         };
-        moved.count += 1;
+        moved.count += u64::from(transfers);
         moved.bytes += bytes;
-        moved.times.record(ended.since(began));
+        moved.times.record_each(ended.since(began), transfers);
         let copy = worker.index().min(self.busy.len() - 1);
         self.busy[copy].add(began, ended);
     }
@@ -252,6 +258,10 @@ struct Periods(Vec<(Nanos, Nanos)>);
 impl Periods {
     /// One more; it becomes one with those that it touches, most often the last.
     fn add(&mut self, mut began: Nanos, mut ended: Nanos) {
+        if let Some(last) = self.0.last_mut().filter(|last| last.0 <= began && began <= last.1) {
+            last.1 = last.1.max(ended);
+            return;
+        }
         let after = self.0.iter().rposition(|period| period.0 <= ended).map_or(0, |last| last + 1);
         let before = self.0[..after].iter().rposition(|period| period.1 < began).map_or(0, |last| last + 1);
         if before < after {

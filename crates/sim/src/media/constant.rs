@@ -38,9 +38,16 @@ impl Medium for Constant {
         self.ends.peek().map(|&Reverse((at, _))| at)
     }
 
-    fn end(&mut self, now: Nanos) -> Option<(TransferId, Nanos)> {
-        self.next().filter(|&at| at <= now)?;
-        self.ends.pop().map(|Reverse((at, id))| (id, at))
+    fn end(&mut self, now: Nanos, ended: &mut Vec<TransferId>) -> Option<Nanos> {
+        let at = self.next().filter(|&at| at <= now)?;
+        while self.next() == Some(at) {
+            ended.extend(self.ends.pop().map(|Reverse((_, id))| id));
+        }
+        Some(at)
+    }
+
+    fn takes_runs(&self) -> bool {
+        true
     }
 
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos {

@@ -10,14 +10,16 @@ use wavetank_model::{Described, Error, Nanos, Operation, Result, TierRoom, find}
 
 use crate::TransferId;
 
-/// Bytes that are read from a tier or written to it.
+/// Bytes that are read from a tier or written to it: a transfer, or a run of transfers that are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// Its number; no two that are under way have the same.
     pub id: TransferId,
+    /// How many it is: several that are alike only where the medium takes runs.
+    pub count: u32,
     /// Which way.
     pub operation: Operation,
-    /// How many.
+    /// How many, in each of them.
     pub bytes: u64,
     /// What they go over, where they are written.
     pub room: TierRoom,
@@ -29,14 +31,20 @@ pub struct Transfer {
 /// A medium and the transfers under way on it. Time does not go back: whoever calls takes what has ended by a
 /// time before anything begins after it.
 pub trait Medium: Send {
-    /// A transfer begins; nothing is moved in no time.
+    /// A transfer or a run of them begins; nothing is moved in no time.
     fn begin(&mut self, transfer: Transfer, now: Nanos);
 
     /// When to look again: no transfer ends before, unless one begins before.
     fn next(&self) -> Option<Nanos>;
 
-    /// Takes the next transfer that has ended by `now`, with its end.
-    fn end(&mut self, now: Nanos) -> Option<(TransferId, Nanos)>;
+    /// Takes the next transfer that has ended by `now`, and with it all that nothing but their numbers tells
+    /// from it: appends them to `ended`, lowest number first, and says when they did.
+    fn end(&mut self, now: Nanos, ended: &mut Vec<TransferId>) -> Option<Nanos>;
+
+    /// Whether transfers of one length that begin at once end at once, so that they can be one run.
+    fn takes_runs(&self) -> bool {
+        false
+    }
 
     /// What a thread that asks for `transfer` now spends on it of its own time, in which it does nothing
     /// else. Nothing, unless it was measured.

@@ -61,9 +61,9 @@ enum Duplex {
 
 struct Queued {
     rates: Rates,
-    /// Transfers before their first byte, with their bytes and their track: in the order in which they began,
-    /// for the latency of all is the same.
-    starting: VecDeque<(Nanos, TransferId, u64, usize)>,
+    /// Transfers before their first byte, with their track: in the order in which they began, for the latency
+    /// of all is the same.
+    starting: VecDeque<(Nanos, Transfer, usize)>,
     /// One, or one for reads and one for writes.
     tracks: Vec<Track>,
     /// Of no bytes.
@@ -97,12 +97,12 @@ impl Queued {
 
     /// Lets those in whose latency is over by `now`, before any of their successors can end.
     fn let_in(&mut self, now: Nanos) {
-        while let Some(&(at, id, bytes, track)) = self.starting.front() {
+        while let Some(&(at, transfer, track)) = self.starting.front() {
             if at > now || self.next_on_tracks().is_some_and(|end| end < at) {
                 return;
             }
             self.starting.pop_front();
-            self.tracks[track].join(id, bytes, at);
+            self.tracks[track].join(transfer, at);
         }
     }
 }
@@ -113,7 +113,7 @@ impl Medium for Queued {
             return self.nothing.push(Reverse((now, transfer.id)));
         }
         let track = (transfer.operation == Operation::Write) as usize % self.tracks.len();
-        self.starting.push_back((now + self.rates.latency(), transfer.id, transfer.bytes, track));
+        self.starting.push_back((now + self.rates.latency(), transfer, track));
         self.let_in(now);
     }
 
@@ -123,17 +123,23 @@ impl Medium for Queued {
         [nothing, start, self.next_on_tracks()].into_iter().flatten().min()
     }
 
-    fn end(&mut self, now: Nanos) -> Option<(TransferId, Nanos)> {
+    fn end(&mut self, now: Nanos, ended: &mut Vec<TransferId>) -> Option<Nanos> {
         if let Some(&Reverse((at, id))) = self.nothing.peek()
             && at <= now
         {
             self.nothing.pop();
-            return Some((id, at));
+            ended.push(id);
+            return Some(at);
         }
         self.let_in(now);
         let at = self.next_on_tracks().filter(|&at| at <= now)?;
         let track = self.tracks.iter_mut().find(|track| track.next_end() == Some(at))?;
-        track.end_next(at).map(|id| (id, at))
+        track.end_next(at, ended);
+        Some(at)
+    }
+
+    fn takes_runs(&self) -> bool {
+        self.tracks.iter().all(|track| matches!(track, Track::Share(_)))
     }
 
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos {
@@ -158,9 +164,9 @@ enum Track {
 }
 
 impl Track {
-    fn join(&mut self, id: TransferId, bytes: u64, now: Nanos) {
+    fn join(&mut self, Transfer { id, count, bytes, .. }: Transfer, now: Nanos) {
         match self {
-            Self::Share(lane) => lane.join(id, bytes, now),
+            Self::Share(lane) => lane.join(id, count, bytes, now),
             Self::Fifo { gbps, free, ends } => {
                 *free = (*free).max(now) + carried(bytes, *gbps);
                 ends.push_back((*free, id));
@@ -175,10 +181,13 @@ impl Track {
         }
     }
 
-    fn end_next(&mut self, now: Nanos) -> Option<TransferId> {
+    fn end_next(&mut self, now: Nanos, ended: &mut Vec<TransferId>) {
         match self {
-            Self::Share(lane) => lane.end_next(now),
-            Self::Fifo { ends, .. } => ends.pop_front().map(|(_, id)| id),
+            Self::Share(lane) => {
+                ended.extend(lane.end_next(now));
+                ended.extend(std::iter::from_fn(|| lane.end_like_last()));
+            }
+            Self::Fifo { ends, .. } => ended.extend(ends.pop_front().map(|(_, id)| id)),
         }
     }
 }

@@ -76,16 +76,23 @@ fn example(name: &str) -> Box<dyn Medium> {
 }
 
 fn read(id: TransferId, bytes: u64) -> Transfer {
-    Transfer { id, operation: Operation::Read, bytes, room: TierRoom::Used, apart: None }
+    Transfer { id, count: 1, operation: Operation::Read, bytes, room: TierRoom::Used, apart: None }
+}
+
+/// What has ended by `now`, in order.
+fn ended(medium: &mut dyn Medium, now: Nanos) -> Vec<(TransferId, Nanos)> {
+    let (mut ends, mut at_once) = (Vec::new(), Vec::new());
+    while let Some(at) = medium.end(now, &mut at_once) {
+        ends.extend(at_once.drain(..).map(|id| (id, at)));
+    }
+    ends
 }
 
 /// Lets all end; the ends in order.
 fn drain(medium: &mut dyn Medium) -> Vec<(TransferId, Nanos)> {
     let mut ends = Vec::new();
     while let Some(at) = medium.next() {
-        while let Some(end) = medium.end(at) {
-            ends.push(end);
-        }
+        ends.extend(ended(medium, at));
     }
     ends
 }
@@ -93,14 +100,15 @@ fn drain(medium: &mut dyn Medium) -> Vec<(TransferId, Nanos)> {
 /// `count` operations of `bytes`, `depth` at a time; from the first begin to the last end.
 fn closed_loop(medium: &mut dyn Medium, (bytes, depth, count): (u64, u64, u64)) -> Nanos {
     let (mut begun, mut ended, mut last) = (0, 0, Nanos::ZERO);
+    let mut at_once = Vec::new();
     while ended < count {
         while begun < count && begun - ended < depth {
             medium.begin(read(begun, bytes), last);
             begun += 1;
         }
         let at = medium.next().expect("some are under way");
-        if let Some((_, end)) = medium.end(at) {
-            (ended, last) = (ended + 1, end);
+        if let Some(end) = medium.end(at, &mut at_once) {
+            (ended, last) = (ended + at_once.drain(..).count() as u64, end);
         }
     }
     last
@@ -117,9 +125,7 @@ proptest! {
             let (mut now, mut ends, mut begins) = (Nanos::ZERO, Vec::new(), Vec::new());
             for (id, &(bytes, gap, reads)) in (0..).zip(&sends) {
                 now += Nanos(gap);
-                while let Some(end) = medium.end(now) {
-                    ends.push(end);
-                }
+                ends.extend(ended(medium.as_mut(), now));
                 let operation = if reads { Operation::Read } else { Operation::Write };
                 medium.begin(Transfer { operation, ..read(id, bytes) }, now);
                 begins.push(now);
@@ -131,6 +137,46 @@ proptest! {
             ids.sort_unstable();
             prop_assert!(ids.iter().copied().eq(0..sends.len() as u64), "{}: {ids:?}", entry.name);
             prop_assert_eq!(medium.next(), None);
+        }
+    }
+
+    /// Every medium that takes runs. Broken by: a run that gets the bandwidth of one transfer, goes in parts
+    /// or counts for more than it is; one that ends apart from what it cannot be told from.
+    #[test]
+    fn a_run_ends_as_its_transfers_one_by_one(
+        sends in proptest::collection::vec(
+            (0u64..6, 0u64..900_000, any::<bool>(), 1u32..9), 1..60
+        ),
+    ) {
+        let media = [
+            ("constant", json!({"latency_us": 100.0, "gbps": 2.0})),
+            ("queued", json!({"latency_us": 100.0, "gbps": 2.0})),
+            ("queued", json!({"gbps": 2.0})),
+            ("queued", json!({"latency_us": 100.0, "gbps": 3.0, "duplex": "half"})),
+        ];
+        for (name, parameters) in media {
+            let [mut runs, mut single] = [built(name, parameters.clone()), built(name, parameters.clone())];
+            prop_assert!(runs.takes_runs());
+            let (mut now, mut of_runs, mut of_single) = (Nanos::ZERO, Vec::new(), Vec::new());
+            for (run, &(blocks, gap, reads, count)) in (0..).zip(&sends) {
+                // Some begin with the one before them.
+                now += Nanos(gap.saturating_sub(300_000));
+                of_runs.extend(ended(runs.as_mut(), now));
+                of_single.extend(ended(single.as_mut(), now));
+                let operation = if reads { Operation::Read } else { Operation::Write };
+                let transfer = Transfer { operation, count, ..read(run, blocks << 18) };
+                runs.begin(transfer, now);
+                for number in 0..u64::from(count) {
+                    single.begin(Transfer { id: run * 16 + number, count: 1, ..transfer }, now);
+                }
+            }
+            of_runs.extend(drain(runs.as_mut()));
+            of_single.extend(drain(single.as_mut()));
+            let each = |&(run, at): &(TransferId, Nanos)| {
+                (0..u64::from(sends[run as usize].3)).map(move |number| (run * 16 + number, at))
+            };
+            let expected: Vec<_> = of_runs.iter().flat_map(each).collect();
+            prop_assert_eq!(of_single, expected, "{} {}", name, parameters);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a request waits for.
 
-use wavetank_model::{Nanos, RequestId};
+use smallvec::SmallVec;
+use wavetank_model::{Nanos, RequestId, TierObject, WorkerId};
 
 use crate::arena::Slot;
 
@@ -28,11 +29,14 @@ impl Load {
     }
 }
 
+/// What one transfer of a load brings: most bring one object.
+pub(crate) type Objects = SmallVec<[TierObject; 1]>;
+
 /// A transfer of a load that has ended.
 #[derive(Debug)]
 pub(crate) struct Arrived {
-    pub(crate) worker: wavetank_model::WorkerId,
+    pub(crate) worker: WorkerId,
     pub(crate) load: u64,
     pub(crate) at: Nanos,
-    pub(crate) objects: super::tier::Objects,
+    pub(crate) objects: Objects,
 }

@@ -15,6 +15,7 @@
 //!   first. What the GPU has is not looked for, so finding it there is no use of a tier.
 
 mod load;
+mod moving;
 mod stack;
 mod tier;
 

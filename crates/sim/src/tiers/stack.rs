@@ -6,7 +6,8 @@ use wavetank_cache::{leading, objects};
 use wavetank_model::{BlockKey, Nanos, RequestId, ServeEvent, ServeSink, TierEvent, TierObject, WorkerId};
 
 use super::Load;
-use super::tier::{Reader, TierRef};
+use super::moving::Reader;
+use super::tier::TierRef;
 use crate::arena::Slot;
 use crate::{EngineConfig, TierLoad, TierScope, TierWrite};
 

@@ -1,20 +1,18 @@
 //! One tier: what it holds, what is under way there, and what will be written as soon as it is time.
 
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use wavetank_cache::{Begun, BusyGroup, Shelf};
-use wavetank_model::{
-    Nanos, Operation, RequestId, Result, ServeEvent, ServeSink, TierEvent, TierObject, TierRoom, WorkerId,
-};
+use wavetank_model::{Nanos, Result, ServeEvent, ServeSink, TierEvent, TierObject, TierRoom, WorkerId};
 
 use super::TierWork;
-use super::load::Arrived;
-use crate::media::{self, Medium};
-use crate::{EngineConfig, TierUnit, TierWrite};
+use super::load::{Arrived, Objects};
+use super::moving::{Reader, UnderWay};
+use crate::media::{Medium, Transfer};
+use crate::{EngineConfig, TierUnit, TierWrite, TransferId};
 
 /// A tier that several may see.
 pub(crate) type TierRef = Rc<RefCell<Tier>>;
@@ -27,13 +25,15 @@ pub(crate) struct Tier {
     write: TierWrite,
     pub(super) shelf: Shelf,
     medium: Box<dyn Medium>,
+    takes_runs: bool,
     /// Where what it gives up goes.
     below: Option<TierRef>,
-    /// Writes that begin later.
-    ahead: BinaryHeap<Reverse<Ahead>>,
-    written: u64,
-    transfers: Vec<Option<Moving>>,
-    vacant: Vec<u32>,
+    /// Writes that begin later, in their order.
+    ahead: VecDeque<Ahead>,
+    under_way: UnderWay,
+    /// What has ended at once, and its order.
+    ended: Vec<TransferId>,
+    order: Vec<(u32, u32, u32)>,
     /// Ended reads that somebody waits for.
     pub(super) arrived: Vec<Arrived>,
     /// Lists to be used again.
@@ -52,33 +52,11 @@ pub(crate) struct Tier {
 }
 
 /// Blocks to be written at a time.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 struct Ahead {
     at: Nanos,
     worker: WorkerId,
-    number: u64,
     objects: Vec<TierObject>,
-}
-
-/// What one transfer moves: most move one object.
-pub(super) type Objects = SmallVec<[TierObject; 1]>;
-
-/// A transfer under way.
-struct Moving {
-    worker: WorkerId,
-    /// For whom it is read.
-    reader: Option<Reader>,
-    objects: Objects,
-    places: SmallVec<[BusyGroup; 1]>,
-    began: Nanos,
-}
-
-/// Who waits for what is read.
-#[derive(Clone, Copy)]
-pub(super) struct Reader {
-    pub(super) worker: WorkerId,
-    pub(super) request: RequestId,
-    pub(super) load: u64,
 }
 
 /// How long something was under way.
@@ -94,18 +72,20 @@ impl Tier {
     pub(super) fn build(config: &EngineConfig, number: u8, seed: u64) -> Result<Self> {
         let tier = &config.tiers[number as usize];
         let block_bytes = u64::from(config.block_size) * u64::from(config.transfer.kv_bytes_per_token);
+        let medium = tier.medium.build(seed)?;
         Ok(Self {
             number,
             block_bytes,
             unit: tier.unit,
             write: tier.write,
             shelf: Shelf::with_capacity(tier.capacity_bytes / block_bytes),
-            medium: tier.medium.build(seed)?,
+            takes_runs: medium.takes_runs(),
+            medium,
             below: None,
-            ahead: BinaryHeap::new(),
-            written: 0,
-            transfers: Vec::new(),
-            vacant: Vec::new(),
+            ahead: VecDeque::new(),
+            under_way: UnderWay::default(),
+            ended: Vec::new(),
+            order: Vec::new(),
             arrived: Vec::new(),
             spare: Vec::new(),
             at: Nanos::ZERO,
@@ -136,7 +116,7 @@ impl Tier {
     }
 
     fn look_ahead(&mut self) {
-        let write = self.ahead.peek().map(|Reverse(ahead)| ahead.at.max(self.at));
+        let write = self.ahead.front().map(|ahead| ahead.at.max(self.at));
         self.next = write.into_iter().chain(self.medium.next()).min();
     }
 
@@ -144,57 +124,71 @@ impl Tier {
     pub(super) fn write_at(&mut self, at: Nanos, worker: WorkerId, objects: &[TierObject]) {
         let mut list = self.spare.pop().unwrap_or_default();
         list.extend_from_slice(objects);
-        self.written += 1;
-        self.ahead.push(Reverse(Ahead { at, worker, number: self.written, objects: list }));
+        // Most begin after all others.
+        let is_after = |other: &Ahead| (other.at, other.worker) <= (at, worker);
+        let behind = self.ahead.iter().rposition(is_after).map_or(0, |last| last + 1);
+        self.ahead.insert(behind, Ahead { at, worker, objects: list });
         let at = at.max(self.at);
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
     /// Blocks that are there are read from `now` on. In how many transfers.
     pub(super) fn read(&mut self, now: Nanos, reader: Reader, objects: &[TierObject]) -> u32 {
-        let mut count = 0;
-        match self.unit {
-            TierUnit::Batch => {
-                self.begin_read(now, reader, Objects::from_slice(objects));
-                count += 1;
-            }
-            TierUnit::Object => {
-                for object in objects {
-                    let parts: SmallVec<[TierObject; 8]> =
-                        self.shelf.parts(object.group, object.slots).collect();
-                    count += parts.len() as u32;
-                    parts.into_iter().for_each(|part| self.begin_read(now, reader, smallvec![part]));
-                }
+        let before = self.readers;
+        let mut row = self.under_way.open(reader.worker, Some(reader), now);
+        for &object in objects {
+            let parts: SmallVec<[TierObject; 8]> = match self.unit {
+                TierUnit::Batch => SmallVec::from_iter([object]),
+                TierUnit::Object => self.shelf.parts(object.group, object.slots).collect(),
+            };
+            for part in parts {
+                let place = self.shelf.begin_read(part.group);
+                row = self.add(row, part, place);
             }
         }
+        self.begin(row);
         self.look_ahead();
-        count
+        self.readers - before
     }
 
-    fn begin_read(&mut self, now: Nanos, reader: Reader, objects: Objects) {
-        self.readers += 1;
-        let places = objects.iter().map(|object| self.shelf.begin_read(object.group)).collect();
-        let moving = Moving { worker: reader.worker, reader: Some(reader), objects, places, began: now };
-        self.begin(moving, now);
+    /// One more object moves: in the same transfer, or in one of its own, in a run with those like it. Where.
+    fn add(&mut self, row: u32, object: TierObject, place: BusyGroup) -> u32 {
+        let (mut row, mut room) = (row, TierRoom::Used);
+        if self.unit == TierUnit::Object {
+            room = self.room();
+            let moving = self.under_way.row(row);
+            if !(moving.objects.is_empty() || self.takes_runs && moving.is_like(object, room)) {
+                let next = (moving.worker, moving.reader, moving.began);
+                self.begin(row);
+                row = self.under_way.open(next.0, next.1, next.2);
+            }
+            self.under_way.add_number(row);
+        }
+        let moving = self.under_way.row_mut(row);
+        moving.room = room;
+        moving.objects.push(object);
+        moving.places.push(place);
+        row
     }
 
-    fn begin(&mut self, moving: Moving, now: Nanos) {
-        let bytes = self.bytes_of(&moving.objects);
-        let operation = moving.operation();
-        let id = match self.vacant.pop() {
-            Some(id) => {
-                self.transfers[id as usize] = Some(moving);
-                id
-            }
-            None => {
-                self.transfers.push(Some(moving));
-                self.transfers.len() as u32 - 1
-            }
-        };
-        self.at = self.at.max(now);
-        self.busy.begin(self.at);
-        let room = self.room();
-        let transfer = media::Transfer { id: id.into(), operation, bytes, room, apart: None };
+    /// What is in a row begins to move, if there is anything in it.
+    fn begin(&mut self, row: u32) {
+        if self.under_way.row(row).objects.is_empty() {
+            return self.under_way.close(row);
+        }
+        if self.unit == TierUnit::Batch {
+            self.under_way.add_number(row);
+            self.under_way.row_mut(row).room = self.room();
+        }
+        let moving = self.under_way.row(row);
+        let (operation, room, count) = (moving.operation(), moving.room, moving.numbers.len() as u32);
+        let bytes = self.bytes_of(&moving.objects) / u64::from(count);
+        if moving.reader.is_some() {
+            self.readers += count;
+        }
+        self.at = self.at.max(moving.began);
+        self.busy.begin(self.at, count);
+        let transfer = Transfer { id: row.into(), count, operation, bytes, room, apart: None };
         self.medium.begin(transfer, self.at);
     }
 
@@ -215,14 +209,14 @@ impl Tier {
             return;
         }
         loop {
-            let write = self.ahead.peek().map(|Reverse(ahead)| ahead.at.max(self.at));
+            let write = self.ahead.front().map(|ahead| ahead.at.max(self.at));
             let write = write.filter(|&at| at <= until);
             let limit = write.unwrap_or(until);
-            while let Some((id, at)) = self.medium.end(limit) {
-                self.end(id as u32, at, sink);
+            while let Some(at) = self.medium.end(limit, &mut self.ended) {
+                self.end(at, sink);
             }
             let Some(at) = write else { break };
-            if let Some(Reverse(ahead)) = self.ahead.pop() {
+            if let Some(ahead) = self.ahead.pop_front() {
                 self.begin_writes(ahead, at, sink);
             }
         }
@@ -232,12 +226,10 @@ impl Tier {
 
     fn begin_writes(&mut self, ahead: Ahead, now: Nanos, sink: &mut ServeSink<'_>) {
         let Ahead { worker, mut objects, .. } = ahead;
-        let mut batch = Moving::to_write(worker, now);
-        if self.unit == TierUnit::Batch {
-            batch.objects.reserve(objects.len());
-            batch.places.reserve(objects.len());
+        let mut row = self.under_way.open(worker, None, now);
+        if objects.len() > 1 {
+            self.shelf.warm(&objects);
         }
-        self.shelf.warm(&objects);
         let mut evicted = self.spare.pop().unwrap_or_default();
         let mut dropped = 0;
         for &TierObject { group, slots } in &objects {
@@ -251,18 +243,12 @@ impl Tier {
                     }
                     Begun::Writes(place, slots) => {
                         left &= !slots & !(slots - 1);
-                        batch.objects.push(TierObject { group, slots });
-                        batch.places.push(place);
+                        row = self.add(row, TierObject { group, slots }, place);
                     }
-                }
-                if self.unit == TierUnit::Object {
-                    self.begin(std::mem::replace(&mut batch, Moving::to_write(worker, now)), now);
                 }
             }
         }
-        if !batch.objects.is_empty() {
-            self.begin(batch, now);
-        }
+        self.begin(row);
         objects.clear();
         self.spare.push(objects);
         if dropped > 0 {
@@ -285,37 +271,50 @@ impl Tier {
         }
     }
 
-    fn end(&mut self, id: u32, at: Nanos, sink: &mut ServeSink<'_>) {
-        let Moving { worker, reader, objects, places, began } =
-            self.transfers[id as usize].take().expect("it was under way");
-        self.vacant.push(id);
+    /// What is in `ended` has ended at `at`.
+    fn end(&mut self, at: Nanos, sink: &mut ServeSink<'_>) {
         self.at = self.at.max(at);
-        self.busy.end(at);
-        let bytes = self.bytes_of(&objects);
-        let operation = if reader.is_some() { Operation::Read } else { Operation::Write };
-        sink.record(&ServeEvent::Tier(TierEvent::Moved {
-            worker,
-            tier: self.number,
-            operation,
-            request: reader.map(|reader| reader.request),
-            objects: &objects,
-            bytes,
-            began,
-            ended: at,
-        }));
-        let moved = places.iter().zip(&objects).rev();
-        match reader {
-            None => {
-                self.bytes_written += bytes;
-                moved.for_each(|(&place, object)| self.shelf.end_write(place, object.slots));
-            }
-            Some(Reader { worker, load, .. }) => {
-                self.bytes_read += bytes;
-                self.readers -= 1;
-                moved.for_each(|(&place, _)| self.shelf.end_read(place));
-                self.arrived.push(Arrived { worker, load, at, objects });
+        for &row in &self.ended {
+            let moving = self.under_way.row(row as u32);
+            let (bytes, transfers) = (self.bytes_of(&moving.objects), moving.numbers.len() as u32);
+            sink.record(&ServeEvent::Tier(TierEvent::Moved {
+                worker: moving.worker,
+                tier: self.number,
+                operation: moving.operation(),
+                request: moving.reader.map(|reader| reader.request),
+                transfers,
+                objects: &moving.objects,
+                bytes,
+                began: moving.began,
+                ended: at,
+            }));
+            self.busy.end(at, transfers);
+            match moving.reader {
+                None => self.bytes_written += bytes,
+                Some(_) => {
+                    self.bytes_read += bytes;
+                    self.readers -= transfers;
+                }
             }
         }
+        self.under_way.in_order(&self.ended, &mut self.order);
+        for &(number, row, position) in &self.order {
+            let moving = self.under_way.row(row);
+            match moving.reader {
+                None => {
+                    moving
+                        .moved(position)
+                        .for_each(|(object, place)| self.shelf.end_write(place, object.slots));
+                }
+                Some(Reader { worker, load, .. }) => {
+                    moving.moved(position).for_each(|(_, place)| self.shelf.end_read(place));
+                    let objects: Objects = moving.moved(position).map(|(object, _)| object).rev().collect();
+                    self.arrived.push(Arrived { worker, load, at, objects });
+                }
+            }
+            self.under_way.give_back(number);
+        }
+        self.ended.drain(..).for_each(|row| self.under_way.close(row as u32));
     }
 
     /// Adds what it did.
@@ -330,27 +329,16 @@ impl Tier {
     }
 }
 
-impl Moving {
-    /// A write of nothing yet.
-    fn to_write(worker: WorkerId, began: Nanos) -> Self {
-        Self { worker, reader: None, objects: Objects::new(), places: SmallVec::new(), began }
-    }
-
-    fn operation(&self) -> Operation {
-        if self.reader.is_some() { Operation::Read } else { Operation::Write }
-    }
-}
-
 impl Busy {
-    fn begin(&mut self, now: Nanos) {
+    fn begin(&mut self, now: Nanos, transfers: u32) {
         if self.transfers == 0 {
             self.since = now;
         }
-        self.transfers += 1;
+        self.transfers += transfers;
     }
 
-    fn end(&mut self, now: Nanos) {
-        self.transfers -= 1;
+    fn end(&mut self, now: Nanos, transfers: u32) {
+        self.transfers -= transfers;
         if self.transfers == 0 {
             self.total += now - self.since;
         }

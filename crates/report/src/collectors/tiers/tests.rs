@@ -51,7 +51,18 @@ fn completed(sink: &mut Tiers, id: u32) {
 }
 
 fn moved(sink: &mut Tiers, tier: u8, operation: Operation, bytes: u64, times: (u64, u64)) {
+    moved_in(sink, tier, operation, (1, bytes), times);
+}
+
+fn moved_in(
+    sink: &mut Tiers,
+    tier: u8,
+    operation: Operation,
+    (transfers, bytes): (u32, u64),
+    times: (u64, u64),
+) {
     sink.record(&ServeEvent::Tier(TierEvent::Moved {
+        transfers,
         worker: WORKER,
         tier,
         operation,
@@ -125,6 +136,23 @@ fn a_tier_is_busy_while_anything_is_under_way() {
     let cpu = &summary.tiers[0];
     assert_eq!((cpu.busy, cpu.bytes_read, cpu.reads, cpu.bytes_written), (Nanos(50), 1200, 4, 100));
     assert_eq!((cpu.utilisation(summary.span), cpu.bandwidth()), (0.5, 1300.0 / 50e-9));
+}
+
+proptest! {
+    /// Broken by: a run that counts as one transfer, or whose sums are rounded in another order.
+    #[test]
+    fn a_run_is_told_as_its_transfers_one_by_one(
+        runs in proptest::collection::vec((1u32..20, 1u64..1000, 0u64..1 << 40, 1u64..1 << 40), 1..40)
+    ) {
+        let [mut together, mut single] = [collector(&["cpu"]), collector(&["cpu"])];
+        for (count, bytes, began, took) in runs {
+            let times = (began, began + took);
+            moved_in(&mut together, 0, Operation::Write, (count, u64::from(count) * bytes), times);
+            (0..count).for_each(|_| moved(&mut single, 0, Operation::Write, bytes, times));
+        }
+        let told = |tiers: Tiers| tiers.summary(Nanos(100)).json().to_string();
+        prop_assert_eq!(told(together), told(single));
+    }
 }
 
 /// Broken by: a number that `compare` does not see, or a text that it takes for one.

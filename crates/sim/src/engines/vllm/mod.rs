@@ -17,7 +17,9 @@ mod stretch;
 use std::collections::{BTreeMap, VecDeque};
 
 use wavetank_cache::{BlockId, BlockPool, ChangeLog, Hits};
-use wavetank_model::{Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink};
+use wavetank_model::{
+    BlockKey, Error, ErrorKind, Nanos, RejectReason, RequestId, Result, ServeEvent, ServeSink, TierObject,
+};
 
 use super::{Backlog, Entry, Flow, Job, Occupancy, Seat, Signal};
 use crate::arena::{Arena, Slot};
@@ -75,6 +77,11 @@ struct Scratch {
     parked: u32,
     /// Requests that completed blocks, if there are tiers.
     filled: Vec<Slot>,
+    /// Blocks that passes of a stretch completed, and gave up, with the pass.
+    completed: Vec<(u32, TierObject)>,
+    evicted: Vec<(u32, BlockKey)>,
+    /// In which pass each block was opened.
+    opened: Vec<u32>,
 }
 
 impl Vllm {

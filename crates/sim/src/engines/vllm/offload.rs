@@ -4,9 +4,9 @@
 //! A request whose load holds it up waits outside the queue, with blocks for all that was found and its
 //! cached prefix. It comes back to the head of the queue and is admitted as soon as the rest of it fits.
 
-use wavetank_model::{BlockKey, Nanos, ServeSink, TierObject};
+use wavetank_model::{Nanos, ServeSink};
 
-use super::Vllm;
+use super::{Scratch, Vllm};
 use crate::TierLoad;
 use crate::arena::Slot;
 use crate::tiers::Found;
@@ -95,13 +95,11 @@ impl Vllm {
 
     /// The same for `count` passes of a stretch that began at `start` and has been entered.
     pub(super) fn move_blocks_of_stretch(&mut self, start: Nanos, count: u32) {
-        let evicted = self.evicted_in(count);
-        if self.scratch.filled.is_empty() && evicted.is_empty() {
-            return;
-        }
-        let completed = self.completed_in(count);
+        self.note_evicted(count);
+        self.note_completed(count);
         let Some(tiers) = &mut self.shell.tiers else { return };
-        let (mut evicted, mut completed) = (evicted.into_iter().peekable(), completed.into_iter().peekable());
+        let Scratch { evicted, completed, .. } = &mut self.scratch;
+        let (mut evicted, mut completed) = (evicted.drain(..).peekable(), completed.drain(..).peekable());
         let steps = self.shell.stretch.steps(count);
         let (mut at, mut passed) = (start, 0);
         loop {
@@ -121,10 +119,10 @@ impl Vllm {
         }
     }
 
-    /// The blocks that the last `count` passes completed, with the pass that did, counted from 0.
-    fn completed_in(&self, count: u32) -> Vec<(u32, TierObject)> {
+    /// Takes down the blocks that the last `count` passes completed, with the pass that did, counted from 0.
+    fn note_completed(&mut self, count: u32) {
         let block_size = self.config.block_size;
-        let mut completed = Vec::new();
+        let completed = &mut self.scratch.completed;
         for &slot in &self.scratch.filled {
             let sequence = &self.sequences[slot];
             let before = sequence.computed - count;
@@ -134,17 +132,17 @@ impl Vllm {
             }
         }
         completed.sort_by_key(|&(pass, _)| pass);
-        completed
     }
 
-    /// The blocks whose places the last `count` passes took, with the pass that did, counted from 0.
-    fn evicted_in(&mut self, count: u32) -> Vec<(u32, BlockKey)> {
+    /// Takes down the blocks whose places the last `count` passes took, with the pass that did, from 0 on.
+    fn note_evicted(&mut self, count: u32) {
         let victims = self.pool.given_up().take();
         if victims.len() == 0 {
-            return Vec::new();
+            return;
         }
         let block_size = self.config.block_size;
-        let mut opened = Vec::new();
+        let Scratch { evicted, opened, .. } = &mut self.scratch;
+        opened.clear();
         for &slot in &self.running {
             let after = self.sequences[slot].computed;
             let before = after - count;
@@ -154,7 +152,8 @@ impl Vllm {
         // Evicted blocks are taken last, in their order.
         opened.sort_unstable();
         let empty = opened.len().saturating_sub(victims.len());
-        opened.drain(empty..).zip(victims).filter_map(|(pass, key)| Some((pass, key?))).collect()
+        let taken = opened.drain(empty..).zip(victims);
+        evicted.extend(taken.filter_map(|(pass, key)| Some((pass, key?))));
     }
 
     /// How many of the next `most` passes nothing can begin in that would change when a load ends.

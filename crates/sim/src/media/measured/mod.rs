@@ -147,16 +147,16 @@ impl Medium for Measured {
         self.first_to_end().map(|index| self.end_of(index))
     }
 
-    fn end(&mut self, now: Nanos) -> Option<(TransferId, Nanos)> {
+    fn end(&mut self, now: Nanos, ended: &mut Vec<TransferId>) -> Option<Nanos> {
         let index = self.first_to_end()?;
         let end = self.end_of(index);
         if end > now {
             return None;
         }
         self.advance(end);
-        let ended = self.under_way.remove(index);
+        ended.push(self.under_way.remove(index).transfer.id);
         self.reconsider();
-        Some((ended.transfer.id, end))
+        Some(end)
     }
 
     fn cpu(&self, transfer: Transfer) -> Nanos {

@@ -65,7 +65,7 @@ impl Timeline {
         state.settle(now);
         state.begun += 1;
         let apart = state.recent[tier].touch(what, bytes);
-        let transfer = Transfer { id: state.begun, operation, bytes, room, apart };
+        let transfer = Transfer { id: state.begun, count: 1, operation, bytes, room, apart };
         let spent = state.media[tier].cpu(transfer);
         state.media[tier].begin(transfer, now);
         (transfer.id, spent)
@@ -113,8 +113,9 @@ impl State {
     /// Takes what has ended by `now` from the media, which want that before anything begins.
     fn settle(&mut self, now: Nanos) {
         for medium in &mut self.media {
-            while let Some((id, at)) = medium.end(now) {
-                self.ended.insert(id, at);
+            let mut ended = Vec::new();
+            while let Some(at) = medium.end(now, &mut ended) {
+                self.ended.extend(ended.drain(..).map(|id| (id, at)));
             }
         }
     }
