@@ -66,6 +66,8 @@ struct Queued {
     starting: VecDeque<(Nanos, Transfer, usize)>,
     /// One, or one for reads and one for writes.
     tracks: Vec<Track>,
+    /// When the next thing happens on a track.
+    next_on_tracks: Option<Nanos>,
     /// Of no bytes.
     nothing: BinaryHeap<Reverse<(Nanos, TransferId)>>,
 }
@@ -86,23 +88,25 @@ impl Queued {
             rates,
             starting: VecDeque::new(),
             tracks: operations.iter().map(track).collect(),
+            next_on_tracks: None,
             nothing: BinaryHeap::new(),
         }
     }
 
-    /// When the next thing happens on a track.
-    fn next_on_tracks(&self) -> Option<Nanos> {
-        self.tracks.iter().filter_map(Track::next_end).min()
+    /// Who is on the tracks has changed.
+    fn look_ahead(&mut self) {
+        self.next_on_tracks = self.tracks.iter().filter_map(Track::next_end).min();
     }
 
     /// Lets those in whose latency is over by `now`, before any of their successors can end.
     fn let_in(&mut self, now: Nanos) {
         while let Some(&(at, transfer, track)) = self.starting.front() {
-            if at > now || self.next_on_tracks().is_some_and(|end| end < at) {
+            if at > now || self.next_on_tracks.is_some_and(|end| end < at) {
                 return;
             }
             self.starting.pop_front();
             self.tracks[track].join(transfer, at);
+            self.look_ahead();
         }
     }
 }
@@ -120,7 +124,7 @@ impl Medium for Queued {
     fn next(&self) -> Option<Nanos> {
         let nothing = self.nothing.peek().map(|&Reverse((at, _))| at);
         let start = self.starting.front().map(|&(at, ..)| at);
-        [nothing, start, self.next_on_tracks()].into_iter().flatten().min()
+        [nothing, start, self.next_on_tracks].into_iter().flatten().min()
     }
 
     fn end(&mut self, now: Nanos, ended: &mut Vec<TransferId>) -> Option<Nanos> {
@@ -132,9 +136,10 @@ impl Medium for Queued {
             return Some(at);
         }
         self.let_in(now);
-        let at = self.next_on_tracks().filter(|&at| at <= now)?;
+        let at = self.next_on_tracks.filter(|&at| at <= now)?;
         let track = self.tracks.iter_mut().find(|track| track.next_end() == Some(at))?;
         track.end_next(at, ended);
+        self.look_ahead();
         Some(at)
     }
 

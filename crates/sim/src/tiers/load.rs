@@ -1,6 +1,5 @@
 //! What a request waits for.
 
-use smallvec::SmallVec;
 use wavetank_model::{Nanos, RequestId, TierObject, WorkerId};
 
 use crate::arena::Slot;
@@ -16,7 +15,7 @@ pub(crate) struct Load {
     pub(crate) asked: Nanos,
     /// Tokens found in each tier.
     pub(crate) tokens: Vec<u32>,
-    /// Transfers that have not ended.
+    /// Transfers and runs of them that have not ended.
     pub(crate) left: u32,
     /// The end of the last that has.
     pub(crate) at: Nanos,
@@ -29,14 +28,11 @@ impl Load {
     }
 }
 
-/// What one transfer of a load brings: most bring one object.
-pub(crate) type Objects = SmallVec<[TierObject; 1]>;
-
-/// A transfer of a load that has ended.
+/// A transfer, or run of transfers, of a load that has ended.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub(crate) worker: WorkerId,
     pub(crate) load: u64,
     pub(crate) at: Nanos,
-    pub(crate) objects: Objects,
+    pub(crate) objects: Vec<TierObject>,
 }

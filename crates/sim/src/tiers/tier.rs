@@ -9,7 +9,7 @@ use wavetank_cache::{Begun, BusyGroup, Shelf};
 use wavetank_model::{Nanos, Result, ServeEvent, ServeSink, TierEvent, TierObject, TierRoom, WorkerId};
 
 use super::TierWork;
-use super::load::{Arrived, Objects};
+use super::load::Arrived;
 use super::moving::{Reader, UnderWay};
 use crate::media::{Medium, Transfer};
 use crate::{EngineConfig, TierUnit, TierWrite, TransferId};
@@ -31,9 +31,8 @@ pub(crate) struct Tier {
     /// Writes that begin later, in their order.
     ahead: VecDeque<Ahead>,
     under_way: UnderWay,
-    /// What has ended at once, and its order.
+    /// Rows that have ended at once.
     ended: Vec<TransferId>,
-    order: Vec<(u32, u32, u32)>,
     /// Ended reads that somebody waits for.
     pub(super) arrived: Vec<Arrived>,
     /// Lists to be used again.
@@ -85,7 +84,6 @@ impl Tier {
             ahead: VecDeque::new(),
             under_way: UnderWay::default(),
             ended: Vec::new(),
-            order: Vec::new(),
             arrived: Vec::new(),
             spare: Vec::new(),
             at: Nanos::ZERO,
@@ -132,7 +130,7 @@ impl Tier {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
-    /// Blocks that are there are read from `now` on. In how many transfers.
+    /// Blocks that are there are read from `now` on. How often something of them arrives.
     pub(super) fn read(&mut self, now: Nanos, reader: Reader, objects: &[TierObject]) -> u32 {
         let before = self.readers;
         let mut row = self.under_way.open(reader.worker, Some(reader), now);
@@ -162,7 +160,6 @@ impl Tier {
                 self.begin(row);
                 row = self.under_way.open(next.0, next.1, next.2);
             }
-            self.under_way.add_number(row);
         }
         let moving = self.under_way.row_mut(row);
         moving.room = room;
@@ -176,18 +173,20 @@ impl Tier {
         if self.under_way.row(row).objects.is_empty() {
             return self.under_way.close(row);
         }
-        if self.unit == TierUnit::Batch {
-            self.under_way.add_number(row);
-            self.under_way.row_mut(row).room = self.room();
-        }
-        let moving = self.under_way.row(row);
-        let (operation, room, count) = (moving.operation(), moving.room, moving.numbers.len() as u32);
-        let bytes = self.bytes_of(&moving.objects) / u64::from(count);
-        if moving.reader.is_some() {
-            self.readers += count;
-        }
-        self.at = self.at.max(moving.began);
-        self.busy.begin(self.at, count);
+        let room = match self.unit {
+            TierUnit::Batch => self.room(),
+            TierUnit::Object => self.under_way.row(row).room,
+        };
+        let moving = self.under_way.row_mut(row);
+        moving.transfers = match self.unit {
+            TierUnit::Batch => 1,
+            TierUnit::Object => moving.objects.len() as u32,
+        };
+        let (operation, count, began) = (moving.operation(), moving.transfers, moving.began);
+        self.readers += u32::from(moving.reader.is_some());
+        let bytes = self.bytes_of(&self.under_way.row(row).objects) / u64::from(count);
+        self.at = self.at.max(began);
+        self.busy.begin(self.at);
         let transfer = Transfer { id: row.into(), count, operation, bytes, room, apart: None };
         self.medium.begin(transfer, self.at);
     }
@@ -274,47 +273,41 @@ impl Tier {
     /// What is in `ended` has ended at `at`.
     fn end(&mut self, at: Nanos, sink: &mut ServeSink<'_>) {
         self.at = self.at.max(at);
-        for &row in &self.ended {
-            let moving = self.under_way.row(row as u32);
-            let (bytes, transfers) = (self.bytes_of(&moving.objects), moving.numbers.len() as u32);
-            sink.record(&ServeEvent::Tier(TierEvent::Moved {
-                worker: moving.worker,
-                tier: self.number,
-                operation: moving.operation(),
-                request: moving.reader.map(|reader| reader.request),
-                transfers,
-                objects: &moving.objects,
-                bytes,
-                began: moving.began,
-                ended: at,
-            }));
-            self.busy.end(at, transfers);
-            match moving.reader {
-                None => self.bytes_written += bytes,
-                Some(_) => {
-                    self.bytes_read += bytes;
-                    self.readers -= transfers;
-                }
+        let mut ended = std::mem::take(&mut self.ended);
+        self.under_way.in_order_of_use(&mut ended);
+        ended.drain(..).for_each(|row| self.end_row(row as u32, at, sink));
+        self.ended = ended;
+    }
+
+    fn end_row(&mut self, row: u32, at: Nanos, sink: &mut ServeSink<'_>) {
+        let moving = self.under_way.row(row);
+        let bytes = self.bytes_of(&moving.objects);
+        sink.record(&ServeEvent::Tier(TierEvent::Moved {
+            worker: moving.worker,
+            tier: self.number,
+            operation: moving.operation(),
+            request: moving.reader.map(|reader| reader.request),
+            transfers: moving.transfers,
+            objects: &moving.objects,
+            bytes,
+            began: moving.began,
+            ended: at,
+        }));
+        self.busy.end(at);
+        let moved = moving.places.iter().zip(&moving.objects).rev();
+        match moving.reader {
+            None => {
+                self.bytes_written += bytes;
+                moved.for_each(|(&place, object)| self.shelf.end_write(place, object.slots));
+            }
+            Some(Reader { worker, load, .. }) => {
+                self.bytes_read += bytes;
+                self.readers -= 1;
+                moved.for_each(|(&place, _)| self.shelf.end_read(place));
+                self.arrived.push(Arrived { worker, load, at, objects: moving.objects.clone() });
             }
         }
-        self.under_way.in_order(&self.ended, &mut self.order);
-        for &(number, row, position) in &self.order {
-            let moving = self.under_way.row(row);
-            match moving.reader {
-                None => {
-                    moving
-                        .moved(position)
-                        .for_each(|(object, place)| self.shelf.end_write(place, object.slots));
-                }
-                Some(Reader { worker, load, .. }) => {
-                    moving.moved(position).for_each(|(_, place)| self.shelf.end_read(place));
-                    let objects: Objects = moving.moved(position).map(|(object, _)| object).rev().collect();
-                    self.arrived.push(Arrived { worker, load, at, objects });
-                }
-            }
-            self.under_way.give_back(number);
-        }
-        self.ended.drain(..).for_each(|row| self.under_way.close(row as u32));
+        self.under_way.close(row);
     }
 
     /// Adds what it did.
@@ -330,15 +323,15 @@ impl Tier {
 }
 
 impl Busy {
-    fn begin(&mut self, now: Nanos, transfers: u32) {
+    fn begin(&mut self, now: Nanos) {
         if self.transfers == 0 {
             self.since = now;
         }
-        self.transfers += transfers;
+        self.transfers += 1;
     }
 
-    fn end(&mut self, now: Nanos, transfers: u32) {
-        self.transfers -= transfers;
+    fn end(&mut self, now: Nanos) {
+        self.transfers -= 1;
         if self.transfers == 0 {
             self.total += now - self.since;
         }
