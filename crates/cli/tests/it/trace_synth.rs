@@ -60,6 +60,7 @@ fn what_makes_no_sense_is_refused() {
         "--requests 5 --smoothness 2",
         "--requests 5 --growth wild",
         "--requests 5 --trace-block-size 0",
+        "--requests 5 --shared-prefixes 65",
     ] {
         let run = sandbox.run(&format!("trace synth s.jsonl {line}"));
         assert_eq!((run.code, &*run.stdout), (Some(2), ""), "{line}");

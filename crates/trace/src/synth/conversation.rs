@@ -2,6 +2,8 @@
 //! lengths and pauses with long tails. Requests are made one at a time; the examples in the repository come
 //! from here.
 
+use std::ops::Range;
+
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1};
 use wavetank_model::{Draw, Nanos, Result, seeded};
@@ -10,6 +12,9 @@ use super::arrival::{Process, Times};
 use super::lengths::{Lengths, Shape};
 use crate::requests::{Findings, Reader};
 use crate::{Moment, Row};
+
+/// More prefixes than this say nothing: of as many sessions as there can be none would use the next.
+pub const MOST_PREFIXES: u32 = 64;
 
 /// What is generated.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +31,8 @@ pub struct Conversations {
     pub output: Lengths,
     /// Milliseconds between the end of a turn and the next one.
     pub pause_ms: Lengths,
-    /// Prefixes, such as system prompts; the first is used most, each about twice as often as the next.
+    /// Prefixes, such as system prompts; the first is used most, each about twice as often as the next;
+    /// [`MOST_PREFIXES`] at most.
     pub shared_prefixes: u32,
     /// Tokens of a prefix, rounded up to whole blocks; without it, one to six blocks.
     pub prefix_tokens: Option<Lengths>,
@@ -114,7 +120,7 @@ pub struct Generated {
     times: Option<Times>,
     next_id: u64,
     /// The ids of every prefix.
-    prefixes: Vec<Vec<u64>>,
+    prefixes: Vec<Range<u64>>,
     start_ms: f64,
     /// How many sessions were begun, and how many requests were made.
     sessions: u64,
@@ -134,15 +140,15 @@ struct Session {
 }
 
 impl Generated {
-    fn prefix(&mut self) -> Vec<u64> {
+    fn prefix(&mut self) -> Range<u64> {
         let blocks = match &self.plan.prefix_tokens {
             None => self.draw.random_range(1..=6),
             Some(tokens) => tokens.draw(&mut self.draw).div_ceil(self.plan.tokens_per_id).into(),
         };
-        self.fresh(blocks).collect()
+        self.fresh(blocks)
     }
 
-    fn fresh(&mut self, blocks: u64) -> std::ops::Range<u64> {
+    fn fresh(&mut self, blocks: u64) -> Range<u64> {
         self.next_id += blocks;
         self.next_id - blocks..self.next_id
     }
@@ -162,10 +168,12 @@ impl Generated {
         self.current.ids.clear();
         if let Some(most) = self.prefixes.len().checked_sub(1) {
             let prefix = (0..most).find(|_| self.draw.random_bool(0.5)).unwrap_or(most);
-            self.current.ids.extend_from_slice(&self.prefixes[prefix]);
+            // What no prompt can hold is not laid out.
+            let most_blocks = self.plan.most_context.div_ceil(self.plan.tokens_per_id) as usize;
+            self.current.ids.extend(self.prefixes[prefix].clone().take(most_blocks));
         }
         self.current.prefix_blocks = self.current.ids.len();
-        self.current.tokens = self.current.ids.len() as u32 * self.plan.tokens_per_id;
+        self.current.tokens = self.prefix_tokens();
         self.current.turns = self.plan.turns.draw(&mut self.draw);
         self.current.turn = 0;
     }
@@ -209,9 +217,14 @@ impl Generated {
             }
             Growth::Prefix => {
                 self.current.ids.truncate(self.current.prefix_blocks);
-                self.current.tokens = self.current.prefix_blocks as u32 * per_id;
+                self.current.tokens = self.prefix_tokens();
             }
         }
+    }
+
+    /// Tokens of the session's prefix.
+    fn prefix_tokens(&self) -> u32 {
+        (self.current.prefix_blocks as u32).saturating_mul(self.plan.tokens_per_id)
     }
 }
 
@@ -318,6 +331,16 @@ mod tests {
         let poisson = with(Process::Poisson { per_second: 10.0 });
         assert_eq!(constant.1, poisson.1);
         assert_ne!(constant.0, poisson.0);
+    }
+
+    /// Broken by: a prefix that is laid out where no prompt can hold it, or whose tokens are past counting.
+    #[test]
+    fn a_prefix_may_be_longer_than_every_prompt() {
+        let prefix_tokens = Some(Lengths::fixed(u32::MAX));
+        let endless = Conversations { prefix_tokens, tokens_per_id: 1, most_context: 1000, ..shape() };
+        assert!(endless.rows().take(9).all(|row| row.input_tokens == Some(1000) && row.ids.len() == 1000));
+        let whole = Conversations { tokens_per_id: u32::MAX, most_context: u32::MAX, ..shape() };
+        assert!(whole.rows().take(9).all(|row| row.ids.len() == 1));
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub(super) struct SynthFlags {
     /// Milliseconds between the end of a turn and the next [default: a long tail around 4915].
     #[arg(long, value_name = "DIST")]
     pause_dist: Option<String>,
-    /// Prefixes that sessions share; each is used about twice as often as the next [default: 8].
+    /// Prefixes that sessions share; each is used about twice as often as the next, 64 at
+    /// most [default: 8].
     #[arg(long, value_name = "N")]
     shared_prefixes: Option<u32>,
     /// Tokens of a shared prefix, rounded up to whole blocks [default: one to six blocks].

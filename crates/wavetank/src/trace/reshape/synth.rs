@@ -4,7 +4,7 @@ use wavetank_model::{Error, Result};
 use wavetank_trace::Meter;
 use wavetank_trace::requests;
 use wavetank_trace::synth::arrival::Process;
-use wavetank_trace::synth::conversation::{Arrivals, Conversations, Growth};
+use wavetank_trace::synth::conversation::{Arrivals, Conversations, Growth, MOST_PREFIXES};
 use wavetank_trace::synth::lengths::Lengths;
 
 use super::target::Origin;
@@ -68,7 +68,7 @@ impl SynthArgs {
             input: drawn(&self.input_dist, "--input-dist", usual.input.clone())?,
             output: drawn(&self.output_dist, "--output-dist", usual.output.clone())?,
             pause_ms: drawn(&self.pause_dist, "--pause-dist", usual.pause_ms.clone())?,
-            shared_prefixes: self.shared_prefixes.unwrap_or(usual.shared_prefixes),
+            shared_prefixes: self.prefixes(usual.shared_prefixes)?,
             prefix_tokens: prefix.map(|text| Lengths::parse(text, "--prefix-dist")).transpose()?,
             growth: self.growth()?,
             most_context: at_least_one(self.max_context.unwrap_or(1 << 20).into(), "--max-context")? as u32,
@@ -78,6 +78,16 @@ impl SynthArgs {
             )? as u32,
             seed: self.seed.unwrap_or(usual.seed),
         })
+    }
+
+    fn prefixes(&self, usual: u32) -> Result<u32> {
+        let count = self.shared_prefixes.unwrap_or(usual);
+        let told = || {
+            Error::usage(format!("must be {MOST_PREFIXES} at most"))
+                .at("--shared-prefixes")
+                .hint("each is used half as often as the one before: no session would use the next")
+        };
+        if count <= MOST_PREFIXES { Ok(count) } else { Err(told()) }
     }
 
     fn process(&self) -> Result<Process> {
