@@ -35,7 +35,7 @@ const PACKAGE: &str = "wavetank-store";
 /// skipped where there is none.
 const TESTS: [&str; 5] = ["--lib", "--test=behaviour", "--test=conformance", "--test=crash", "--test=store"];
 
-/// What reserves more addresses than the sanitizer of threads leaves.
+/// What reserves more addresses than the sanitizer of threads, or Valgrind, leaves.
 const VAST: [&str; 2] = ["--skip", "the_link_carries_one_piece_at_a_time"];
 
 /// The chore.
@@ -80,6 +80,7 @@ fn sanitized(name: &str, options: &[&str], skipped: &[&str]) -> Result<(), Strin
 /// The unit tests under Valgrind, one at a time, as `cargo test` builds them.
 fn memcheck() -> Result<(), String> {
     let mut tests = cargo(&["test", "-p", PACKAGE, "--lib", "--", "--test-threads=1"]);
+    tests.args(VAST);
     let runner = format!("CARGO_TARGET_{}_RUNNER", process::host()?.replace('-', "_").to_uppercase());
     // Valgrind does not know io_uring's rings: what the kernel writes there looks as if it was never set.
     let valgrind = "valgrind --quiet --error-exitcode=9 --leak-check=no --fair-sched=yes";
