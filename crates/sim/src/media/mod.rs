@@ -60,8 +60,8 @@ pub trait Medium: Send {
     /// How long an operation takes that has the medium to itself, on average.
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos;
 
-    /// The bytes of `operation` a second that the medium never exceeds with operations of so many bytes, but of
-    /// what was moved a moment ago.
+    /// The bytes of `operation` a second that the medium never exceeds with operations of so many bytes, but
+    /// for what was moved a moment ago.
     fn peak_bytes_per_second(&self, operation: Operation, bytes: u64) -> f64;
 }
 

@@ -268,7 +268,8 @@ proptest! {
         };
         prop_assert_eq!(measured(&profile).remembers(), 3 << 20);
         let (never, wrote) = (takes(Operation::Read, None), takes(Operation::Write, None));
-        for (apart, expected) in [(1, share), (1 << 20, share), (2 << 20, (1.0 + share) / 2.0), (4 << 20, 1.0)] {
+        let half_way = (1.0 + share) / 2.0;
+        for (apart, expected) in [(1, share), (1 << 20, share), (2 << 20, half_way), (4 << 20, 1.0)] {
             let took = takes(Operation::Read, Some(apart)) / never;
             prop_assert!((took - expected).abs() < 1e-3, "{} for {}", took, expected);
             prop_assert_eq!(takes(Operation::Write, Some(apart)), wrote);

@@ -133,8 +133,8 @@ impl Curves {
     }
 
     /// The latency of one operation over the mean, `chance` of the way through those that were seen nearest
-    /// to its size and depth. Its mean over all chances is one; for what was moved a moment ago as much less as
-    /// such reads took.
+    /// to its size and depth. Its mean over all chances is one; for what was moved a moment ago as much less
+    /// as such reads took.
     pub(super) fn factor(&self, transfer: Transfer, depth: f64, chance: f64) -> f64 {
         let again = match transfer.operation {
             Operation::Read => self.share_again(transfer.apart),
