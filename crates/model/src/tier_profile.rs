@@ -33,7 +33,8 @@ pub struct TierProfile {
     /// What writing comes to when it goes on; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
-    /// What reads of what was just moved take; nearest first, none where that was not measured.
+    /// What reads of what was just moved take, nearest first after a read and after a write; none where that
+    /// was not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<TierAgain>,
     /// Every point, in the order they were measured.

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Rules;
 use wavetank_cache::eviction::{self, Settings};
-use wavetank_model::{Error, Result, Sustained, TierAgain, TierPoint, TierRoom};
+use wavetank_model::{Error, Operation, Result, Sustained, TierAgain, TierPoint, TierRoom};
 use wavetank_store::backend::{Backend, Location};
 use wavetank_store::backends::{self, Site};
 use wavetank_store::{Outcome, Store, Tier};
@@ -148,8 +148,9 @@ impl Probe<'_, '_> {
         let others = self.plan.sizes.iter().filter(|bytes| first.is_none_or(|load| load.bytes != **bytes));
         others.copied().try_for_each(|bytes| self.fill(bytes, &mut tallies))?;
         let again = self.plan.again().into_iter();
-        let mut again: Vec<Again> =
-            again.map(|(entries, load)| Again { entries, load, tally: Tally::default() }).collect();
+        let mut again: Vec<Again> = again
+            .map(|(after, entries, load)| Again { after, entries, load, tally: Tally::default() })
+            .collect();
         self.passes(&mut tallies, &mut again)?;
         let making = self.making()?;
         let point = |(load, tally): (Load, Tally)| tally.point(load, making[&load.bytes]);
@@ -205,9 +206,9 @@ impl Probe<'_, '_> {
                 tally.add(*load, &seen);
                 (self.observer.measured)();
             }
-            for Again { entries, load, tally } in again.iter_mut() {
+            for Again { after, entries, load, tally } in again.iter_mut() {
                 let crew = self.crew(*load);
-                let crew = Crew { set: crew.set.in_turn(*entries), ..crew };
+                let crew = Crew { set: crew.set.in_turn(*after, *entries), ..crew };
                 let Some(seen) = point::measure(crew, seconds)? else { return Ok(()) };
                 tally.add(*load, &seen);
                 (self.observer.measured)();
@@ -233,8 +234,9 @@ impl Probe<'_, '_> {
     }
 }
 
-/// Entries that are read in turn, and what was seen of that.
+/// Entries that are read in turn after something, and what was seen of that.
 struct Again {
+    after: Operation,
     entries: u64,
     load: Load,
     tally: Tally,
@@ -245,6 +247,6 @@ impl Again {
         let Load { bytes, .. } = self.load;
         let point = self.tally.point(self.load, 0.0)?;
         let (apart_bytes, mean_us) = (self.entries * bytes, point.read?.mean_us);
-        Some(TierAgain { apart_bytes, bytes, operations: point.operations, mean_us })
+        Some(TierAgain { after: self.after, apart_bytes, bytes, operations: point.reads, mean_us })
     }
 }

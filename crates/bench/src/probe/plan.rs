@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use wavetank_model::TierRoom;
+use wavetank_model::{Operation, TierRoom};
 use wavetank_store::backends;
 use wavetank_store::buffer::PIECE;
 
@@ -108,16 +108,17 @@ impl ProbePlan {
         self.loads().iter().map(steps).sum::<usize>() + self.again().len() * passes
     }
 
-    /// How many entries are read in turn to see what was read a moment ago, and of which length. It matters
-    /// where a processor copies them, which keeps what it has copied.
-    pub(super) fn again(&self) -> Vec<(u64, Load)> {
+    /// How many entries are moved in turn, after which they are read in turn, and of which length. It
+    /// matters where a processor copies them, which keeps what it has copied.
+    pub(super) fn again(&self) -> Vec<(Operation, u64, Load)> {
         let is_copied = backends::backend(&self.backend).is_ok_and(|row| row.caps.is_memory());
         let Some(bytes) = self.usual_bytes().filter(|_| is_copied) else { return Vec::new() };
         let entries = (0..=DOUBLINGS).map(|doubled| (NEAREST_BYTES << doubled) / bytes);
         let mut entries: Vec<u64> = entries.filter(|count| (1..=self.half(bytes)).contains(count)).collect();
         entries.dedup();
         let load = Load { read_share: 1.0, ..Load::writes(bytes, 1) };
-        entries.into_iter().map(|count| (count, load)).collect()
+        let after = [Operation::Read, Operation::Write];
+        after.into_iter().flat_map(|after| entries.iter().map(move |&count| (after, count, load))).collect()
     }
 
     fn usual_bytes(&self) -> Option<u64> {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use rand::RngExt;
-use wavetank_model::{Draw, Error, Result, mix, seeded};
+use wavetank_model::{Draw, Error, Operation, Result, mix, seeded};
 use wavetank_store::{Existing, Key, Lane, Outcome, Payload, Put, Want};
 
 use super::ProbePlan;
@@ -19,13 +19,14 @@ pub(super) struct WorkingSet {
     order: Order,
 }
 
-/// Which of those that are only read comes next.
+/// Which entries come next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
-    /// Any.
+    /// Any of those that are read, and those that are written one after another.
     Random,
-    /// The first ones, as many as this, one after another.
-    InTurn(u64),
+    /// As many as this one after another: the first of those that are only read or, after an operation that
+    /// writes them, of the others.
+    InTurn(Operation, u64),
 }
 
 /// What one of the threads asks for: any entry to read, some of the others to write.
@@ -55,9 +56,9 @@ impl WorkingSet {
         Self { bytes, half: plan.half(bytes), seed: plan.seed, order: Order::Random }
     }
 
-    /// The first of them alone, in turn.
-    pub(super) fn in_turn(self, entries: u64) -> Self {
-        Self { order: Order::InTurn(entries), ..self }
+    /// As many as `entries` alone, read in turn after this was done to them in turn.
+    pub(super) fn in_turn(self, after: Operation, entries: u64) -> Self {
+        Self { order: Order::InTurn(after, entries), ..self }
     }
 
     /// What the thread with this number, of so many, asks for the `turn`th time that this set is used: reads
@@ -94,19 +95,24 @@ impl Part {
 
     /// Asks for a read, if it is time for one.
     fn reads(&mut self, lane: &mut Lane) -> bool {
-        let is_time = self.draw.random::<f64>() < self.read_share;
-        if is_time {
-            let number = self.next_read();
-            lane.get(self.set.key(number), Want::Nothing);
-        }
-        is_time
+        let next = self.next_read();
+        next.into_iter().for_each(|number| _ = lane.get(self.set.key(number), Want::Nothing));
+        next.is_some()
     }
 
-    fn next_read(&mut self) -> u64 {
+    /// Which entry is read, if it is time for that.
+    fn next_read(&mut self) -> Option<u64> {
+        let asked = self.asked;
         self.asked += 1;
         match self.set.order {
-            Order::Random => self.draw.random_range(0..self.set.half),
-            Order::InTurn(entries) => (self.asked - 1) % entries,
+            Order::Random => {
+                let is_time = self.draw.random::<f64>() < self.read_share;
+                is_time.then(|| self.draw.random_range(0..self.set.half))
+            }
+            Order::InTurn(Operation::Read, entries) => Some(asked % entries),
+            Order::InTurn(Operation::Write, entries) => {
+                (asked / entries % 2 == 1).then_some(self.set.half + asked % entries)
+            }
         }
     }
 
@@ -115,7 +121,11 @@ impl Part {
         if self.reads(lane) {
             return;
         }
-        let mine = (self.set.half - self.first).div_ceil(self.stride);
+        let all = match self.set.order {
+            Order::Random => self.set.half,
+            Order::InTurn(_, entries) => entries,
+        };
+        let mine = (all - self.first).div_ceil(self.stride);
         let number = self.first + self.written % mine * self.stride;
         self.written += 1;
         // Every write has bytes of its own: a drive that looks for equal blocks finds none.
@@ -152,8 +162,11 @@ mod tests {
             let mut part = set.part(1.0, (0, 1), 0);
             (0..count).map(|_| part.next_read()).collect::<Vec<_>>()
         };
-        assert_eq!(reads(set.in_turn(3), 7), [0, 1, 2, 0, 1, 2, 0]);
-        let random: std::collections::BTreeSet<u64> = reads(set, 200).into_iter().collect();
+        let after_reads = reads(set.in_turn(Operation::Read, 3), 7);
+        assert_eq!(after_reads, [0, 1, 2, 0, 1, 2, 0].map(Some));
+        let after_writes = reads(set.in_turn(Operation::Write, 2), 6);
+        assert_eq!(after_writes, [None, None, Some(8), Some(9), None, None]);
+        let random: std::collections::BTreeSet<u64> = reads(set, 200).into_iter().flatten().collect();
         assert_eq!(random.into_iter().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
     }
 }

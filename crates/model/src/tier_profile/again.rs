@@ -2,11 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Reads of entries in turn, one at a time: each finds what was read this many bytes ago.
+use crate::Operation;
+
+/// Reads of entries in turn, one at a time: each finds what was moved this many bytes ago.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TierAgain {
-    /// Bytes that were read from the beginning of one read of an entry to that of its next.
+    /// What was done to an entry before it was read.
+    pub after: Operation,
+    /// Bytes that were moved from the beginning of that to that of the read.
     pub apart_bytes: u64,
     /// Bytes of an entry.
     pub bytes: u64,

@@ -16,11 +16,7 @@ impl TierProfile {
         let own = [
             (self.layout == TIER_LAYOUT, "layout", "is not one that this version reads"),
             (!self.points.is_empty(), "points", "has none"),
-            (
-                self.again.is_sorted_by(|a, b| a.apart_bytes < b.apart_bytes),
-                "again",
-                "must rise in apart_bytes",
-            ),
+            (self.again.is_sorted_by(rises), "again", "must rise in apart_bytes after each operation"),
         ];
         let parts = || self.settings.flaw().or_else(|| self.sustained.as_ref().and_then(Sustained::flaw));
         let alone = broken(&own).or_else(parts).map(|(field, rule)| TierFlaw { place: None, field, rule });
@@ -42,6 +38,11 @@ impl TierProfile {
             Some(TierFlaw { place: Some(("points", number)), field, rule })
         })
     }
+}
+
+/// Whether what was read further apart comes later, after the same operation.
+fn rises(a: &TierAgain, b: &TierAgain) -> bool {
+    a.after != b.after || a.apart_bytes < b.apart_bytes
 }
 
 const ABOVE_ZERO: &str = "must be above 0";
@@ -174,6 +175,7 @@ fn broken(rules: &[Rule]) -> Option<(&'static str, &'static str)> {
 mod tests {
     use super::super::{TierOrigin, TierRoom, TierSettings};
     use super::*;
+    use crate::Operation;
 
     fn profile() -> TierProfile {
         let latency = TierLatency { mean_us: 5.0, device_mean_us: 4.0, quantiles_us: [5.0; 10] };
@@ -213,7 +215,7 @@ mod tests {
     }
 
     fn again(apart_bytes: u64) -> TierAgain {
-        TierAgain { apart_bytes, bytes: 4096, operations: 9, mean_us: 3.0 }
+        TierAgain { after: Operation::Read, apart_bytes, bytes: 4096, operations: 9, mean_us: 3.0 }
     }
 
     /// Broken by: leaving out the rule of one of the fields.

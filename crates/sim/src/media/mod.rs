@@ -23,9 +23,9 @@ pub struct Transfer {
     pub bytes: u64,
     /// What they go over, where they are written.
     pub room: TierRoom,
-    /// Bytes that were moved since it was moved before, itself included; `None` where nobody keeps count, or
-    /// it is longer ago than matters.
-    pub apart: Option<u64>,
+    /// What was done to it before, and how many bytes were moved since, itself included; `None` where nobody
+    /// keeps count, or it is longer ago than matters.
+    pub apart: Option<(Operation, u64)>,
 }
 
 /// A medium and the transfers under way on it. Time does not go back: whoever calls takes what has ended by a

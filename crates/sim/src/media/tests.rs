@@ -258,9 +258,11 @@ proptest! {
         let mut profile = profile(100.0, 2.0, &[1], 0.0);
         let usual = measured(&profile).alone(Operation::Read, 65_536).0 as f64;
         let again = |apart_bytes, share: f64| {
-            TierAgain { apart_bytes, bytes: 65_536, operations: 9, mean_us: usual / 1e3 * share }
+            let (after, mean_us) = (Operation::Read, usual / 1e3 * share);
+            TierAgain { after, apart_bytes, bytes: 65_536, operations: 9, mean_us }
         };
-        profile.again = vec![again(1 << 20, share), again(3 << 20, 1.0)];
+        let after_write = TierAgain { after: Operation::Write, ..again(1 << 20, share / 2.0) };
+        profile.again = vec![again(1 << 20, share), again(3 << 20, 1.0), after_write];
         let takes = |operation, apart| {
             let mut medium = measured(&profile);
             medium.begin(Transfer { operation, apart, ..read(1, bytes) }, Nanos::ZERO);
@@ -270,10 +272,12 @@ proptest! {
         let (never, wrote) = (takes(Operation::Read, None), takes(Operation::Write, None));
         let half_way = (1.0 + share) / 2.0;
         for (apart, expected) in [(1, share), (1 << 20, share), (2 << 20, half_way), (4 << 20, 1.0)] {
-            let took = takes(Operation::Read, Some(apart)) / never;
+            let took = takes(Operation::Read, Some((Operation::Read, apart))) / never;
             prop_assert!((took - expected).abs() < 1e-3, "{} for {}", took, expected);
-            prop_assert_eq!(takes(Operation::Write, Some(apart)), wrote);
+            prop_assert_eq!(takes(Operation::Write, Some((Operation::Read, apart))), wrote);
         }
+        let after_write = takes(Operation::Read, Some((Operation::Write, 1 << 20))) / never;
+        prop_assert!((after_write - share / 2.0).abs() < 1e-3);
     }
 
     /// Broken by: processor time of another size or operation, or of rows that measured none.

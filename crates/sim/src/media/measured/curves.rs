@@ -27,6 +27,7 @@ pub(super) struct Curves {
 
 /// What reads take of what was moved so many bytes ago, as a share of what they take otherwise; these rise.
 struct Again {
+    after: Operation,
     apart: f64,
     share: f64,
 }
@@ -93,19 +94,24 @@ impl Curves {
     fn again(&self, seen: &TierAgain) -> Again {
         let alone = Beside { depth: 1.0, read_share: 1.0, new_share: 0.0 };
         let usual_us = self.mean_ns(Operation::Read, seen.bytes, alone) / 1e3;
-        Again { apart: seen.apart_bytes as f64, share: seen.mean_us / usual_us }
+        let share = seen.mean_us / usual_us;
+        Again { after: seen.after, apart: seen.apart_bytes as f64, share }
     }
 
     /// How far back it matters that something was moved.
     pub(super) fn remembers(&self) -> u64 {
-        self.again.last().map_or(0, |again| again.apart as u64)
+        self.again.iter().map(|again| again.apart as u64).max().unwrap_or(0)
     }
 
-    /// What a read takes of what it would take if it had not been moved so many bytes ago.
-    fn share_again(&self, apart: Option<u64>) -> f64 {
-        let Some(apart) = apart.filter(|apart| *apart <= self.remembers()) else { return 1.0 };
-        let (low, high, part) = between(&self.again, apart as f64, |again| again.apart);
-        blend(self.again[low].share, self.again[high].share, part)
+    /// What a read takes of what it would take if this had not been done so many bytes ago.
+    fn share_again(&self, (after, apart): (Operation, u64)) -> f64 {
+        let mut rows = self.again.chunk_by(|a, b| a.after == b.after);
+        let Some(seen) = rows.find(|rows| rows[0].after == after) else { return 1.0 };
+        if apart as f64 > seen[seen.len() - 1].apart {
+            return 1.0;
+        }
+        let (low, high, part) = between(seen, apart as f64, |again| again.apart);
+        blend(seen[low].share, seen[high].share, part)
     }
 
     /// The mean latency of an operation.
@@ -137,7 +143,7 @@ impl Curves {
     /// as such reads took.
     pub(super) fn factor(&self, transfer: Transfer, depth: f64, chance: f64) -> f64 {
         let again = match transfer.operation {
-            Operation::Read => self.share_again(transfer.apart),
+            Operation::Read => transfer.apart.map_or(1.0, |apart| self.share_again(apart)),
             Operation::Write => 1.0,
         };
         self.own(transfer).factor(transfer.bytes, depth, chance) * again

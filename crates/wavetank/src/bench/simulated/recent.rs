@@ -2,16 +2,25 @@
 
 use std::collections::VecDeque;
 
+use wavetank_model::Operation;
+
 /// Who was moved: an entry, and where in it.
 pub(super) type What = (u64, u64);
 
 /// What was moved last, newest first, each once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    moved: VecDeque<(What, u64)>,
+    moved: VecDeque<Moved>,
     bytes: u64,
     /// As many bytes are kept at most.
     limit: u64,
+}
+
+#[derive(Debug)]
+struct Moved {
+    what: What,
+    operation: Operation,
+    bytes: u64,
 }
 
 impl Recent {
@@ -20,23 +29,24 @@ impl Recent {
         Self { limit, ..Self::default() }
     }
 
-    /// Something is moved: how many bytes were since it was moved before, each counted once and its own with
-    /// them; `None` if it was not, or longer ago than is kept.
-    pub(super) fn touch(&mut self, what: What, bytes: u64) -> Option<u64> {
+    /// Something is moved: what was done to it before, and how many bytes were moved since, each counted once
+    /// and its own with them; `None` if nothing was, or longer ago than is kept.
+    pub(super) fn touch(&mut self, what: What, operation: Operation, bytes: u64) -> Option<(Operation, u64)> {
         if bytes == 0 || self.limit == 0 {
             return None;
         }
-        let before = self.moved.iter().position(|(other, _)| *other == what);
-        let apart = before.map(|at| self.moved.range(..=at).map(|(_, bytes)| bytes).sum());
-        if let Some((_, bytes)) = before.and_then(|at| self.moved.remove(at)) {
-            self.bytes -= bytes;
+        let before = self.moved.iter().position(|other| other.what == what);
+        let since = |at: usize| self.moved.range(..=at).map(|moved| moved.bytes).sum();
+        let apart = before.map(|at| (self.moved[at].operation, since(at)));
+        if let Some(moved) = before.and_then(|at| self.moved.remove(at)) {
+            self.bytes -= moved.bytes;
         }
-        self.moved.push_front((what, bytes));
+        self.moved.push_front(Moved { what, operation, bytes });
         self.bytes += bytes;
         while self.bytes > self.limit
-            && let Some((_, bytes)) = self.moved.pop_back()
+            && let Some(moved) = self.moved.pop_back()
         {
-            self.bytes -= bytes;
+            self.bytes -= moved.bytes;
         }
         apart
     }
@@ -49,8 +59,12 @@ mod tests {
     /// Broken by: bytes that are counted twice, an entry that is forgotten too soon or never.
     #[test]
     fn bytes_since_are_counted_once() {
+        let read = Operation::Read;
         let mut recent = Recent::of(100);
-        let mut touch = |entry, bytes| recent.touch((entry, 0), bytes);
+        assert_eq!(recent.touch((2, 0), Operation::Write, 30), None);
+        assert_eq!(recent.touch((2, 0), read, 30), Some((Operation::Write, 30)));
+        let mut recent = Recent::of(100);
+        let mut touch = |entry, bytes| recent.touch((entry, 0), read, bytes).map(|(_, apart)| apart);
         assert_eq!(touch(1, 40), None);
         assert_eq!(touch(2, 30), None);
         assert_eq!((touch(2, 30), touch(2, 30)), (Some(30), Some(30)));
@@ -59,6 +73,6 @@ mod tests {
         assert_eq!(touch(4, 101), None);
         assert_eq!(touch(4, 101), None, "longer than all that is kept");
         let mut nothing = Recent::default();
-        assert_eq!((nothing.touch((1, 0), 1), nothing.touch((1, 0), 1)), (None, None));
+        assert_eq!((nothing.touch((1, 0), read, 1), nothing.touch((1, 0), read, 1)), (None, None));
     }
 }

@@ -64,7 +64,7 @@ impl Timeline {
         let mut state = self.locked();
         state.settle(now);
         state.begun += 1;
-        let apart = state.recent[tier].touch(what, bytes);
+        let apart = state.recent[tier].touch(what, operation, bytes);
         let transfer = Transfer { id: state.begun, count: 1, operation, bytes, room, apart };
         let spent = state.media[tier].cpu(transfer);
         state.media[tier].begin(transfer, now);

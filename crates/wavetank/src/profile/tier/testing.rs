@@ -1,7 +1,7 @@
 //! A small profile for tests.
 
 use wavetank_model::{
-    Sustained, TIER_LAYOUT, TierAgain, TierLatency, TierOrigin, TierPoint, TierProfile, TierRoom,
+    Operation, Sustained, TIER_LAYOUT, TierAgain, TierLatency, TierOrigin, TierPoint, TierProfile, TierRoom,
     TierSettings,
 };
 
@@ -61,8 +61,20 @@ pub(crate) fn profile() -> TierProfile {
             course_bytes_per_second: vec![2e9, 1e9 / 3.0],
         }),
         again: vec![
-            TierAgain { apart_bytes: 2 << 20, bytes: 65_536, operations: 9, mean_us: 2.5 },
-            TierAgain { apart_bytes: 4 << 20, bytes: 65_536, operations: 9, mean_us: 5.0 },
+            TierAgain {
+                after: Operation::Read,
+                apart_bytes: 2 << 20,
+                bytes: 65_536,
+                operations: 9,
+                mean_us: 2.5,
+            },
+            TierAgain {
+                after: Operation::Write,
+                apart_bytes: 2 << 20,
+                bytes: 65_536,
+                operations: 9,
+                mean_us: 5.0,
+            },
         ],
         points: vec![point(1.0, 1, 1000, 1000), point(0.5, 4, 2000, 1000), point(0.0, 4, 70, 0)],
     }

@@ -1,6 +1,8 @@
 //! Profiles of tiers for people.
 
-use wavetank_model::{Sustained, TIER_QUANTILES, TierAgain, TierLatency, TierPoint, TierProfile, TierRoom};
+use wavetank_model::{
+    Operation, Sustained, TIER_QUANTILES, TierAgain, TierLatency, TierPoint, TierProfile, TierRoom,
+};
 use wavetank_report::render::table::framed;
 
 use super::drift::{MEDIAN, P99};
@@ -126,14 +128,18 @@ fn size(bytes: u64) -> String {
     unit.map_or_else(|| format!("{bytes} B"), |(unit, shift)| format!("{} {unit}", bytes >> shift))
 }
 
-/// What reads of what was just read come to, where that was measured.
+/// What reads of what was just read, or just written, come to, where that was measured.
 fn again(profile: &TierProfile) -> Option<String> {
-    let bytes = profile.again.first()?.bytes;
-    let rate = |again: &TierAgain| {
-        format!("{:.0} MB/s {} later", again.bytes as f64 / again.mean_us, size(again.apart_bytes))
+    let line = |seen: &[TierAgain]| {
+        let rate = |again: &TierAgain| {
+            format!("{:.0} MB/s {} later", again.bytes as f64 / again.mean_us, size(again.apart_bytes))
+        };
+        let rates: Vec<String> = seen.iter().map(rate).collect();
+        let after = if seen[0].after == Operation::Read { "read" } else { "written" };
+        format!("Reads of {} just {after}, at depth 1: {}\n", size(seen[0].bytes), rates.join(", "))
     };
-    let rates: Vec<String> = profile.again.iter().map(rate).collect();
-    Some(format!("Reads of {} again, at depth 1: {}\n", size(bytes), rates.join(", ")))
+    let lines: String = profile.again.chunk_by(|a, b| a.after == b.after).map(line).collect();
+    (!lines.is_empty()).then_some(lines)
 }
 
 fn sustained(course: &Sustained) -> String {
