@@ -10,14 +10,15 @@ pub(super) type What = (u64, u64);
 /// What was moved last, newest first, each once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    moved: VecDeque<Moved>,
+    moved: VecDeque<Touched>,
     bytes: u64,
     /// As many bytes are kept at most.
     limit: u64,
 }
 
+/// One of them, and what was done to it last.
 #[derive(Debug)]
-struct Moved {
+struct Touched {
     what: What,
     operation: Operation,
     bytes: u64,
@@ -41,7 +42,7 @@ impl Recent {
         if let Some(moved) = before.and_then(|at| self.moved.remove(at)) {
             self.bytes -= moved.bytes;
         }
-        self.moved.push_front(Moved { what, operation, bytes });
+        self.moved.push_front(Touched { what, operation, bytes });
         self.bytes += bytes;
         while self.bytes > self.limit
             && let Some(moved) = self.moved.pop_back()
