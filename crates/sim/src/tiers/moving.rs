@@ -99,10 +99,11 @@ mod tests {
         let mut open = || under_way.open(WorkerId(0), None, Nanos::ZERO);
         let (first, second) = (open(), open());
         under_way.close(first);
-        let third = under_way.open(WorkerId(0), None, Nanos::ZERO);
-        assert_eq!(third, first, "a row is used again");
-        let mut rows = [third, second].map(u64::from);
+        let mut open = || under_way.open(WorkerId(0), None, Nanos::ZERO);
+        let (third, fourth) = (open(), open());
+        assert_eq!((first, second, third, fourth), (0, 1, 0, 2), "a row is used again");
+        let mut rows = [second, third, fourth].map(u64::from);
         under_way.in_order_of_use(&mut rows);
-        assert_eq!(rows, [third, second].map(u64::from));
+        assert_eq!(rows, [fourth, third, second].map(u64::from));
     }
 }
