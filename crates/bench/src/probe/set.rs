@@ -24,8 +24,8 @@ pub(super) struct WorkingSet {
 pub(super) enum Order {
     /// Any of those that are read, and those that are written one after another.
     Random,
-    /// As many as this one after another: the first of those that are only read or, after an operation that
-    /// writes them, of the others.
+    /// As many as this one after another: always the first of those that are only read; after an operation
+    /// that writes them, those of the others whose turn it is, so that they go where nothing was for long.
     InTurn(Operation, u64),
 }
 
@@ -111,7 +111,8 @@ impl Part {
             }
             Order::InTurn(Operation::Read, entries) => Some(asked % entries),
             Order::InTurn(Operation::Write, entries) => {
-                (asked / entries % 2 == 1).then_some(self.set.half + asked % entries)
+                let written = asked / entries / 2 * entries + asked % entries;
+                (asked / entries % 2 == 1).then_some(self.set.half + written % self.set.half)
             }
         }
     }
@@ -121,11 +122,7 @@ impl Part {
         if self.reads(lane) {
             return;
         }
-        let all = match self.set.order {
-            Order::Random => self.set.half,
-            Order::InTurn(_, entries) => entries,
-        };
-        let mine = (all - self.first).div_ceil(self.stride);
+        let mine = (self.set.half - self.first).div_ceil(self.stride);
         let number = self.first + self.written % mine * self.stride;
         self.written += 1;
         // Every write has bytes of its own: a drive that looks for equal blocks finds none.
@@ -154,7 +151,8 @@ pub(super) fn ended(outcome: Outcome) -> Result<Ended> {
 mod tests {
     use super::*;
 
-    /// Broken by: entries in turn that are too many or out of turn, or random ones that are not all of them.
+    /// Broken by: entries in turn that are too many or out of turn, others than were written before or always
+    /// the same of those, or random ones that are not all of them.
     #[test]
     fn entries_are_read_in_turn_or_at_random() {
         let set = WorkingSet { bytes: 1, half: 8, seed: 1, order: Order::Random };
@@ -164,8 +162,10 @@ mod tests {
         };
         let after_reads = reads(set.in_turn(Operation::Read, 3), 7);
         assert_eq!(after_reads, [0, 1, 2, 0, 1, 2, 0].map(Some));
-        let after_writes = reads(set.in_turn(Operation::Write, 2), 6);
-        assert_eq!(after_writes, [None, None, Some(8), Some(9), None, None]);
+        let after_writes = reads(set.in_turn(Operation::Write, 3), 18);
+        let turns = after_writes.chunks(3).skip(1).step_by(2).map(<[_]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(turns, [[8, 9, 10], [11, 12, 13], [14, 15, 8]].map(|turn| turn.map(Some)));
+        assert_eq!(after_writes.iter().flatten().count(), 9, "each is written first");
         let random: std::collections::BTreeSet<u64> = reads(set, 200).into_iter().flatten().collect();
         assert_eq!(random.into_iter().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
     }

@@ -1,11 +1,12 @@
-//! What was moved last on a device, as far back as that matters.
+//! What was moved last, whatever tier it is in, as far back as that matters: all of it goes through the same
+//! processor's cache, what a drive moves too.
 
 use std::collections::VecDeque;
 
 use wavetank_model::Operation;
 
-/// Who was moved: an entry, and where in it.
-pub(super) type What = (u64, u64);
+/// What was moved: of which tier, which entry, and where in it.
+pub(super) type What = (usize, u64, u64);
 
 /// What was moved last, newest first, each once.
 #[derive(Debug, Default)]
@@ -62,10 +63,10 @@ mod tests {
     fn bytes_since_are_counted_once() {
         let read = Operation::Read;
         let mut recent = Recent::of(100);
-        assert_eq!(recent.touch((2, 0), Operation::Write, 30), None);
-        assert_eq!(recent.touch((2, 0), read, 30), Some((Operation::Write, 30)));
+        assert_eq!(recent.touch((0, 2, 0), Operation::Write, 30), None);
+        assert_eq!(recent.touch((0, 2, 0), read, 30), Some((Operation::Write, 30)));
         let mut recent = Recent::of(100);
-        let mut touch = |entry, bytes| recent.touch((entry, 0), read, bytes).map(|(_, apart)| apart);
+        let mut touch = |entry, bytes| recent.touch((0, entry, 0), read, bytes).map(|(_, apart)| apart);
         assert_eq!(touch(1, 40), None);
         assert_eq!(touch(2, 30), None);
         assert_eq!((touch(2, 30), touch(2, 30)), (Some(30), Some(30)));
@@ -74,6 +75,6 @@ mod tests {
         assert_eq!(touch(4, 101), None);
         assert_eq!(touch(4, 101), None, "longer than all that is kept");
         let mut nothing = Recent::default();
-        assert_eq!((nothing.touch((1, 0), read, 1), nothing.touch((1, 0), read, 1)), (None, None));
+        assert_eq!((nothing.touch((0, 1, 0), read, 1), nothing.touch((0, 1, 0), read, 1)), (None, None));
     }
 }

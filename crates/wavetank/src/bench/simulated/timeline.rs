@@ -10,7 +10,7 @@ use wavetank_sim::TransferId;
 use wavetank_sim::media::{Medium, Transfer};
 use wavetank_store::Clock;
 
-use super::recent::{Recent, What};
+use super::recent::Recent;
 
 /// Longer than anything takes.
 const A_DAY: Duration = Duration::from_secs(86_400);
@@ -25,8 +25,8 @@ pub(super) struct Timeline {
 
 struct State {
     media: Vec<Box<dyn Medium>>,
-    /// What was moved last in each tier.
-    recent: Vec<Recent>,
+    /// What was moved last, in any tier.
+    recent: Recent,
     begun: TransferId,
     /// Transfers that ended and were not asked for.
     ended: HashMap<TransferId, Nanos>,
@@ -34,7 +34,8 @@ struct State {
 
 /// What is moved.
 pub(super) struct Moved {
-    pub(super) what: What,
+    /// An entry, and where in it.
+    pub(super) what: (u64, u64),
     pub(super) bytes: u64,
     /// What it is written over.
     pub(super) room: TierRoom,
@@ -43,7 +44,7 @@ pub(super) struct Moved {
 impl Timeline {
     /// Media with nothing under way, one for each tier.
     pub(super) fn of(clock: Clock, media: Vec<Box<dyn Medium>>) -> Self {
-        let recent = media.iter().map(|medium| Recent::of(medium.remembers())).collect();
+        let recent = Recent::of(media.iter().map(|medium| medium.remembers()).max().unwrap_or(0));
         let state = Mutex::new(State { media, recent, begun: 0, ended: HashMap::new() });
         Self { start: clock.now(), clock, state }
     }
@@ -58,13 +59,13 @@ impl Timeline {
         &self,
         tier: usize,
         operation: Operation,
-        Moved { what, bytes, room }: Moved,
+        Moved { what: (entry, offset), bytes, room }: Moved,
     ) -> (TransferId, Nanos) {
         let now = self.shown();
         let mut state = self.locked();
         state.settle(now);
         state.begun += 1;
-        let apart = state.recent[tier].touch(what, operation, bytes);
+        let apart = state.recent.touch((tier, entry, offset), operation, bytes);
         let transfer = Transfer { id: state.begun, count: 1, operation, bytes, room, apart };
         let spent = state.media[tier].cpu(transfer);
         state.media[tier].begin(transfer, now);
