@@ -61,9 +61,9 @@ impl Entry {
 /// As many are taken out of the index at a time: by themselves such steps wait for memory together.
 const LEAVE_TOGETHER: usize = 32;
 
-/// An index for so many entries, or as many as the shelf can hold, is made at once: growing it step by step
-/// takes as long as filling it.
-const INDEXED_AT_ONCE: u64 = 50_000;
+/// Room for so many entries, or as many as the shelf can hold, is taken at once: growing step by step takes as
+/// long as filling it. What is never used of it is never touched.
+const ROOM_AT_ONCE: u64 = 50_000;
 
 /// The blocks of one tier.
 #[derive(Debug)]
@@ -84,12 +84,14 @@ pub struct Shelf {
 impl Shelf {
     /// An empty shelf for so many blocks.
     pub fn with_capacity(capacity: u64) -> Self {
+        let at_once = capacity.min(ROOM_AT_ONCE) as usize;
         Self {
             capacity,
             used: 0,
             busy: 0,
-            index: HashTable::with_capacity((capacity / 8).min(INDEXED_AT_ONCE) as usize),
-            entries: Vec::new(),
+            // Most entries have all their blocks.
+            index: HashTable::with_capacity(at_once.min((capacity / 8) as usize)),
+            entries: Vec::with_capacity(at_once),
             vacant: Vec::new(),
             leaving: Vec::new(),
             idle: Recency::default(),

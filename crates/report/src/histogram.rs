@@ -7,7 +7,8 @@ const PER_OCTAVE: usize = 1 << BITS;
 /// A weighted histogram of whole numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    counts: Vec<u64>,
+    /// Counts of the buckets of each octave; none where nothing fell into it.
+    octaves: Vec<Vec<u64>>,
     total: u64,
 }
 
@@ -27,10 +28,15 @@ impl Histogram {
     }
 
     fn add(&mut self, bucket: usize, count: u64) {
-        if bucket >= self.counts.len() {
-            self.counts.resize((bucket / PER_OCTAVE + 1) * PER_OCTAVE, 0);
+        let (octave, place) = (bucket / PER_OCTAVE, bucket % PER_OCTAVE);
+        if octave >= self.octaves.len() {
+            self.octaves.resize_with(octave + 1, Vec::new);
         }
-        self.counts[bucket] += count;
+        let counts = &mut self.octaves[octave];
+        if counts.is_empty() {
+            *counts = vec![0; PER_OCTAVE];
+        }
+        counts[place] += count;
         self.total += count;
     }
 
@@ -41,7 +47,7 @@ impl Histogram {
 
     /// How many of them were zero.
     pub(crate) fn zeros(&self) -> u64 {
-        self.counts.first().copied().unwrap_or(0)
+        self.octaves.first().and_then(|counts| counts.first()).copied().unwrap_or(0)
     }
 
     /// The value of rank `rank` (from 0, ascending), to the middle of its bucket.
@@ -51,7 +57,8 @@ impl Histogram {
 
     /// The values of ascending ranks, in one pass; none where there are not so many values.
     pub(crate) fn at_ranks(&self, ranks: impl IntoIterator<Item = u64>) -> Vec<f64> {
-        let mut buckets = self.counts.iter().enumerate();
+        let octaves = self.octaves.iter().enumerate();
+        let mut buckets = octaves.flat_map(|(octave, counts)| (octave * PER_OCTAVE..).zip(counts));
         let (mut before, mut bucket) = (0, 0);
         let mut at = |rank: u64| {
             while before <= rank {

@@ -117,7 +117,9 @@ fn run(plan: &Plan, mut source: Source<'_>, observer: Observer<'_>, started: Ins
     };
     let Tee { serving, tiers, records, .. } = tee;
     let mut summary = serving.summary();
-    summary.tiers = tiers.map(|tiers| tiers.summary(outcome.end));
+    // A write may be under way when the last pass has ended.
+    let tiers_end = outcome.tiers.iter().map(|work| work.until).max().unwrap_or(outcome.end);
+    summary.tiers = tiers.map(|tiers| tiers.summary(outcome.tiers.iter().map(|work| work.busy), tiers_end));
     let attribution = &mut summary.attribution;
     attribution.span = outcome.end;
     attribution.workers.resize_with(outcome.work.len(), WorkerShare::default);

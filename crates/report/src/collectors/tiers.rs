@@ -1,6 +1,6 @@
 //! What tiers behind the GPU's memory did for requests.
 
-use wavetank_model::{InFlight, Nanos, Operation, RequestId, ServeEvent, Sink, TierEvent, WorkerId};
+use wavetank_model::{InFlight, Nanos, Operation, RequestId, ServeEvent, Sink, TierEvent};
 
 use crate::tiers::{TierShape, TierSummary, TiersSummary};
 use crate::{Samples, Spans};
@@ -18,7 +18,6 @@ pub struct Tiers {
     in_flight: InFlight<Seen>,
     gpu_tokens: u64,
     computed_tokens: u64,
-    span: Nanos,
 }
 
 struct Tier {
@@ -32,8 +31,6 @@ struct Tier {
     evicted_blocks: u64,
     dropped_blocks: u64,
     load_wait_ms: Samples,
-    /// By copy.
-    busy: Vec<Periods>,
     saved_ms: f64,
 }
 
@@ -74,7 +71,6 @@ impl Tiers {
             evicted_blocks: 0,
             dropped_blocks: 0,
             load_wait_ms: Samples::default(),
-            busy: (0..shape.copies.max(1)).map(|_| Periods::default()).collect(),
             saved_ms: 0.0,
             shape,
         };
@@ -86,28 +82,26 @@ impl Tiers {
             in_flight: InFlight::default(),
             gpu_tokens: 0,
             computed_tokens: 0,
-            span: Nanos::ZERO,
         }
     }
 
-    /// The numbers of everything recorded in a run that ended at `end`.
-    pub fn summary(self, end: Nanos) -> TiersSummary {
+    /// The numbers of everything recorded in a run of so much time, of which each tier was `busy` for some.
+    pub fn summary(self, busy: impl IntoIterator<Item = Nanos>, span: Nanos) -> TiersSummary {
         let block_size = u64::from(self.block_size);
+        let tiers = self.tiers.into_iter().zip(busy);
         TiersSummary {
-            tiers: self.tiers.into_iter().map(|tier| tier.summary(block_size)).collect(),
+            tiers: tiers.map(|(tier, busy)| tier.summary(block_size, busy)).collect(),
             gpu_tokens: self.gpu_tokens,
             computed_tokens: self.computed_tokens,
             load_wait_ms: self.load_wait_ms.distribution(),
-            // A write may be under way when the last pass has ended.
-            span: self.span.max(end),
+            span,
         }
     }
 
     fn tier_event(&mut self, event: &TierEvent<'_>) {
         match *event {
-            TierEvent::Moved { worker, tier, operation, transfers, bytes, began, ended, .. } => {
-                self.span = self.span.max(ended);
-                self.tiers[usize::from(tier)].moved(worker, operation, (transfers, bytes), (began, ended));
+            TierEvent::Moved { tier, operation, transfers, bytes, began, ended, .. } => {
+                self.tiers[usize::from(tier)].moved(operation, transfers, bytes, ended.since(began));
             }
             TierEvent::Loaded { request, tokens, asked, at, .. } => self.loaded(request, tokens, (asked, at)),
             TierEvent::Evicted { tier, blocks, .. } => {
@@ -210,25 +204,17 @@ impl Sink<ServeEvent<'_>> for Tiers {
 }
 
 impl Tier {
-    fn moved(
-        &mut self,
-        worker: WorkerId,
-        operation: Operation,
-        (transfers, bytes): (u32, u64),
-        (began, ended): (Nanos, Nanos),
-    ) {
+    fn moved(&mut self, operation: Operation, transfers: u32, bytes: u64, took: Nanos) {
         let moved = match operation {
             Operation::Read => &mut self.reads,
             Operation::Write => &mut self.writes,
         };
         moved.count += u64::from(transfers);
         moved.bytes += bytes;
-        moved.times.record_each(ended.since(began), transfers);
-        let copy = worker.index().min(self.busy.len() - 1);
-        self.busy[copy].add(began, ended);
+        moved.times.record_each(took, transfers);
     }
 
-    fn summary(self, block_size: u64) -> TierSummary {
+    fn summary(self, block_size: u64, busy: Nanos) -> TierSummary {
         TierSummary {
             shape: self.shape,
             loads: self.loads,
@@ -245,34 +231,9 @@ impl Tier {
             load_wait_ms: self.load_wait_ms.distribution(),
             read_ms: self.reads.times.distribution_ms(),
             write_ms: self.writes.times.distribution_ms(),
-            busy: self.busy.iter().map(Periods::total).sum(),
+            busy,
             saved_prefill_ms: self.saved_ms,
         }
-    }
-}
-
-/// Times that do not touch each other, in order.
-#[derive(Default)]
-struct Periods(Vec<(Nanos, Nanos)>);
-
-impl Periods {
-    /// One more; it becomes one with those that it touches, most often the last.
-    fn add(&mut self, mut began: Nanos, mut ended: Nanos) {
-        if let Some(last) = self.0.last_mut().filter(|last| last.0 <= began && began <= last.1) {
-            last.1 = last.1.max(ended);
-            return;
-        }
-        let after = self.0.iter().rposition(|period| period.0 <= ended).map_or(0, |last| last + 1);
-        let before = self.0[..after].iter().rposition(|period| period.1 < began).map_or(0, |last| last + 1);
-        if before < after {
-            began = began.min(self.0[before].0);
-            ended = ended.max(self.0[after - 1].1);
-        }
-        self.0.splice(before..after, [(began, ended)]);
-    }
-
-    fn total(&self) -> Nanos {
-        self.0.iter().map(|(began, ended)| *ended - *began).sum()
     }
 }
 

@@ -25,6 +25,23 @@ struct Content {
     written_blocks: u64,
     read_blocks: u64,
     evicted_blocks: u64,
+    /// When something was under way.
+    periods: Vec<(Nanos, Nanos)>,
+}
+
+impl Content {
+    /// How long anything was under way, once.
+    fn busy(&self) -> Nanos {
+        let mut periods = self.periods.clone();
+        periods.sort_unstable();
+        let mut until = Nanos::ZERO;
+        let mut new_part = |(began, ended): (Nanos, Nanos)| {
+            let part = ended.since(began.max(until));
+            until = until.max(ended);
+            part
+        };
+        periods.into_iter().map(&mut new_part).sum()
+    }
 }
 
 /// Everything that happened.
@@ -43,6 +60,8 @@ pub(crate) struct Watched {
     pub(crate) dropped: u64,
     block_bytes: u64,
     shared: Vec<bool>,
+    /// Whether it may end amid reads.
+    is_cut_short: bool,
     contents: BTreeMap<(u8, u32), Content>,
 }
 
@@ -62,6 +81,7 @@ impl Watched {
             dropped: 0,
             block_bytes: u64::from(engine.block_size) * u64::from(engine.transfer.kv_bytes_per_token),
             shared: engine.tiers.iter().map(|tier| tier.scope == TierScope::Shared).collect(),
+            is_cut_short: plan.max_sim_time.is_some(),
             contents: BTreeMap::new(),
         }
     }
@@ -77,6 +97,7 @@ impl Watched {
                 let blocks: u64 = objects.iter().map(|object| u64::from(object.slots.count_ones())).sum();
                 assert_eq!(bytes, blocks * self.block_bytes, "bytes are those of the blocks");
                 let content = self.content(tier, worker);
+                content.periods.push((began, ended));
                 for key in objects.iter().flat_map(keys) {
                     match operation {
                         Operation::Write => drop(content.written.insert(key, ended)),
@@ -119,6 +140,9 @@ impl Watched {
             assert_eq!(work.bytes_read, sum(|content| content.read_blocks) * self.block_bytes);
             let left = sum(|content| content.written_blocks) - sum(|content| content.evicted_blocks);
             assert!(left <= work.held_blocks, "what is under way is held too");
+            let is_under_way = left < work.held_blocks || self.is_cut_short;
+            let busy = mine().map(|(_, content)| content.busy()).sum::<Nanos>();
+            assert!(busy <= work.busy && (busy == work.busy || is_under_way), "{busy:?} {work:?}");
             assert!(work.held_blocks <= work.capacity_blocks);
             assert!((0.0..=1.0).contains(&work.utilisation()), "{work:?}");
         }
