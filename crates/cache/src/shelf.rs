@@ -61,8 +61,8 @@ impl Entry {
 /// As many are taken out of the index at a time: by themselves such steps wait for memory together.
 const LEAVE_TOGETHER: usize = 32;
 
-/// Room for so many entries, or as many as the shelf can hold, is taken at once: growing step by step takes as
-/// long as filling it. What is never used of it is never touched.
+/// Room for so many entries, or as many as the shelf can hold, is taken at once: growing step by step takes
+/// as long as filling it. What is never used of it is never touched.
 const ROOM_AT_ONCE: u64 = 50_000;
 
 /// The blocks of one tier.

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::Arc;
 
 use crate::blocks::{Blocks, Extent};
-use crate::buffer::Mapping;
+use crate::buffer::{Mapping, Mover};
+use crate::copy::copy;
 
 /// Blocks of one size in one mapping.
 pub(crate) struct Arena {
@@ -52,12 +53,12 @@ impl Room {
         }
     }
 
-    /// Copies from `offset` into `bytes`.
-    pub(crate) fn copy_out(&self, offset: u64, bytes: &mut [u8]) {
+    /// Copies from `offset` into `bytes`, which `next` moves on.
+    pub(crate) fn copy_out(&self, offset: u64, bytes: &mut [u8], next: Mover) {
         for part in self.extent.parts(offset, bytes.len()) {
             let to = &mut bytes[part.at..part.at + part.len];
             // SAFETY: parts are inside blocks of this room, which nobody writes after it is committed.
-            unsafe { std::ptr::copy_nonoverlapping(self.address(part.place), to.as_mut_ptr(), part.len) }
+            unsafe { copy(self.address(part.place), to.as_mut_ptr(), part.len, next) }
         }
     }
 
@@ -89,12 +90,12 @@ mod tests {
         }
         scattered.copy_in(95, &bytes[90..]);
         let mut out = vec![0; 400];
-        scattered.copy_out(5, &mut out);
+        scattered.copy_out(5, &mut out, Mover::Thread);
         assert_eq!(out, bytes);
         scattered.copy_in(80, &bytes);
-        scattered.copy_out(80, &mut out);
+        scattered.copy_out(80, &mut out, Mover::Device);
         assert_eq!(out, bytes);
-        first.copy_out(5, &mut out[..90]);
+        first.copy_out(5, &mut out[..90], Mover::Thread);
         assert_eq!(out[..90], bytes[..90]);
         drop((first, second, scattered));
         assert!(arena.take(1600).is_ok());

@@ -86,9 +86,9 @@ pub struct Region {
 /// so it is given to a thread again, and not to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mover {
-    /// The thread that asks for it.
+    /// The thread that asks for it, and nobody else.
     Thread,
-    /// Something that does not go through the thread's cache.
+    /// On one of its two ways, something that does not go through the thread's cache.
     Device,
 }
 
@@ -141,6 +141,11 @@ impl Buffer {
     fn start(&self) -> *mut u8 {
         // SAFETY: slots are below the region's count, so this stays inside its memory.
         unsafe { self.region.memory.start().as_ptr().add(usize::from(self.slot) * STRIDE) }
+    }
+
+    /// Who moves its bytes.
+    pub(crate) fn mover(&self) -> Mover {
+        self.mover
     }
 
     /// The payload.

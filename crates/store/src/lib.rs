@@ -13,6 +13,7 @@ mod bus;
 mod call;
 pub mod checksum;
 mod clock;
+mod copy;
 mod dice;
 mod files;
 mod flow;

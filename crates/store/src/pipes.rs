@@ -124,13 +124,14 @@ impl Pipes {
         self.ports.iter().any(|port| port.is_inline() && port.in_flight() > 0)
     }
 
-    /// Who puts the bytes of a transfer into a buffer, or takes them out where this thread makes them.
+    /// Who moves the bytes of a transfer into a buffer and out of it.
     fn mover_of(&self, transfer: &Transfer) -> Mover {
-        let tier = match (&transfer.source, &transfer.target) {
-            (Source::Tier { tier, .. }, _) => Some(*tier),
-            (_, target) => target.as_ref().map(|target| target.tier),
+        let source = match &transfer.source {
+            Source::Tier { tier, .. } => Some(*tier),
+            Source::Payload(_) => None,
         };
-        match tier.is_none_or(|tier| self.ports[usize::from(tier)].is_inline()) {
+        let target = transfer.target.as_ref().map(|target| target.tier);
+        match [source, target].iter().flatten().all(|tier| self.ports[usize::from(*tier)].is_inline()) {
             true => Mover::Thread,
             false => Mover::Device,
         }

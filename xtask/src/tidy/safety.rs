@@ -13,6 +13,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/store/src/backends/cuda/driver.rs", "calls of the CUDA driver"),
     ("crates/store/src/backends/cuda/port.rs", "copies between a host and a device"),
     ("crates/store/src/buffer.rs", "buffers on huge pages that the kernel reads and writes"),
+    ("crates/store/src/copy.rs", "copies past the cache"),
     ("crates/store/src/payload.rs", "wide instructions, where the processor has them"),
     ("crates/store/src/ring.rs", "requests of io_uring"),
 ];

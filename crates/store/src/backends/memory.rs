@@ -141,10 +141,11 @@ impl Port for MemoryPort {
     fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer) {
         let start = Instant::now();
         let Kept { room, seed, .. } = kept(held);
+        let mover = buffer.mover();
         let bytes = &mut buffer.payload_mut()[..piece.len];
         match seed {
             Some(seed) => payload::fill(*seed, piece.offset, bytes),
-            None => room.copy_out(piece.offset, bytes),
+            None => room.copy_out(piece.offset, bytes, mover),
         }
         self.done.finish(piece, buffer, start);
     }
