@@ -3,20 +3,25 @@
 //! new code and needs a C++ compiler.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use crate::Failure;
 use crate::process::{self, cargo, output_of, target_dir};
 
 const PACKAGE: &str = "wavetank-fuzz";
+/// What `ci` spends on each.
+const SECONDS_IN_CI: u64 = 60;
+/// How long samples are changed at random before libFuzzer takes over.
+const SECONDS_BEFORE_GUIDED: u64 = 8;
 
 /// A row of the crate's table, as it tells it.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
     name: String,
-    /// What `ci` spends on it.
-    seconds: u64,
     /// What a process may take.
     memory_mib: u64,
     /// Files to begin with, where they are there.
@@ -87,9 +92,17 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     chosen.iter().try_for_each(|it| Ok(fuzzer(it, minutes * 60, seed)?))
 }
 
-/// The step of `ci`.
+/// The step of `ci`: as many at a time as there are processors.
 pub(crate) fn short() -> Result<(), String> {
-    built()?.iter().try_for_each(|target| random(target, target.seconds, 1))
+    let targets = built()?;
+    let next = Mutex::new(targets.iter());
+    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || std::iter::from_fn(take).try_for_each(|target| random(target, SECONDS_IN_CI, 1));
+    let hands = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let hands: Vec<_> = (0..hands).map(|_| scope.spawn(work)).collect();
+        hands.into_iter().map(|hand| hand.join().expect("a hand only waits")).collect()
+    })
 }
 
 /// Builds the program and asks it what there is.
@@ -107,8 +120,8 @@ impl Target {
     fn of(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let mut word = || words.next();
-        let (name, seconds, memory_mib) = (word()?.to_owned(), word()?.parse().ok()?, word()?.parse().ok()?);
-        Some(Self { name, seconds, memory_mib, folders: words.map(PathBuf::from).collect() })
+        let (name, memory_mib) = (word()?.to_owned(), word()?.parse().ok()?);
+        Some(Self { name, memory_mib, folders: words.map(PathBuf::from).collect() })
     }
 }
 
@@ -130,7 +143,7 @@ fn random(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
 
 fn guided(target: &Target, seconds: u64, seed: u64) -> Result<(), String> {
     // What went different ways there is where this begins.
-    random(target, target.seconds, seed)?;
+    random(target, SECONDS_BEFORE_GUIDED, seed)?;
     let folder = made(&format!("fuzz/{}", target.name))?;
     let corpus = made(&format!("fuzz/{}/corpus", target.name))?;
     let mut fuzzer = Command::new(guided_program()?);
@@ -179,10 +192,10 @@ mod tests {
     #[test]
     fn targets_are_chosen_from_what_the_program_tells() {
         let of = |line: &str| Target::of(line).unwrap();
-        let all = [of("lct 10 192 ../shared/lct a/b"), of("resp 5 64")];
+        let all = [of("lct 192 ../shared/lct a/b"), of("resp 64")];
         assert_eq!(all[0].folders, [Path::new("../shared/lct"), Path::new("a/b")]);
-        assert_eq!((all[1].seconds, all[1].memory_mib, all[1].folders.len()), (5, 64, 0));
-        assert_eq!(Target::of("lct 10"), None);
+        assert_eq!((all[1].memory_mib, all[1].folders.len()), (64, 0));
+        assert_eq!(Target::of("lct"), None);
         let names = |name| chosen(&all, name).ok().map(|found| found.len());
         assert_eq!((names(None), names(Some("resp")), names(Some("now"))), (Some(2), Some(1), None));
     }

@@ -28,11 +28,10 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A line for each: name, seconds in `ci`, memory in MiB, folders of samples.
+/// A line for each: name, memory in MiB, folders of samples.
 fn list() {
     for target in targets::ALL {
-        let words =
-            [target.name.to_owned(), target.seconds.to_string(), (target.most_memory >> 20).to_string()];
+        let words = [target.name.to_owned(), (target.most_memory >> 20).to_string()];
         let folders = target.samples.iter().map(|folder| (*folder).to_owned());
         println!("{}", words.into_iter().chain(folders).collect::<Vec<_>>().join(" "));
     }

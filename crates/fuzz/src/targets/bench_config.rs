@@ -25,7 +25,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 256 << 20,
-    seconds: 5,
 };
 
 /// What is a plan is written and read as it is.

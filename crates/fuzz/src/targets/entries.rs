@@ -22,7 +22,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed,
     check,
     most_memory: 256 << 20,
-    seconds: 4,
 };
 
 /// Where the header has numbers, and how long it is at least.

@@ -17,7 +17,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 512 << 20,
-    seconds: 8,
 };
 
 /// Text in which this stands would start an interpreter.

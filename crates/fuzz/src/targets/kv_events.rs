@@ -21,7 +21,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed,
     check,
     most_memory: 512 << 20,
-    seconds: 5,
 };
 
 /// Bytes that mean something: flags and lengths of frames.

@@ -22,7 +22,6 @@ pub(super) const ENTRY: Entry = Entry {
     check,
     // The vocabulary takes a third of it.
     most_memory: 512 << 20,
-    seconds: 10,
 };
 
 /// Every address, with bodies as clients send them.

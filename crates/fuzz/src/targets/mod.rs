@@ -39,8 +39,6 @@ pub struct Entry {
     pub check: fn(&[u8]) -> Met,
     /// What a process may take: the inputs it keeps, and what one of them needs.
     pub most_memory: usize,
-    /// What `ci` spends on it.
-    pub seconds: u64,
 }
 
 /// Every target, alphabetical.

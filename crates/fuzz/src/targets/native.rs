@@ -21,7 +21,6 @@ pub(super) const ENTRY: Entry = Entry {
     check,
     // A server of 32 MiB, and its threads.
     most_memory: 256 << 20,
-    seconds: 8,
 };
 
 /// Every address, with bodies as clients send them.

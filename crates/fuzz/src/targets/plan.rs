@@ -16,7 +16,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 512 << 20,
-    seconds: 8,
 };
 
 /// Read as a plan of each kind; what is one is written, read again, and runs where it is small.

@@ -21,7 +21,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 256 << 20,
-    seconds: 4,
 };
 
 /// Two points of a few requests each.

@@ -24,7 +24,6 @@ pub(super) const ENTRY: Entry = Entry {
     check,
     // What an archive of 32 KiB may unpack to line by line, besides the inputs.
     most_memory: 256 << 20,
-    seconds: 15,
 };
 
 /// Texts of no format.

@@ -27,7 +27,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 512 << 20,
-    seconds: 10,
 };
 
 /// What a name would have to write to become more than a name, and how often a page has it itself.

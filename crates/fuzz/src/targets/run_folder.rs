@@ -19,7 +19,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 256 << 20,
-    seconds: 4,
 };
 
 /// What separates files.

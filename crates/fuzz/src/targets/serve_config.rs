@@ -24,7 +24,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 128 << 20,
-    seconds: 3,
 };
 
 const FILE: &str = "kv.toml";

@@ -19,7 +19,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 384 << 20,
-    seconds: 5,
 };
 
 const FILE: &str = "sweep.toml";

@@ -18,7 +18,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 384 << 20,
-    seconds: 8,
 };
 
 /// What is a profile is written and read as it is, and a small replay with it ends.

@@ -18,7 +18,6 @@ pub(super) const ENTRY: Entry = Entry {
     changed: texts::changed,
     check,
     most_memory: 256 << 20,
-    seconds: 8,
 };
 
 /// Passes that are priced: prompt tokens, context, requests that decode, and their tokens.
