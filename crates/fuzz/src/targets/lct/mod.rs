@@ -16,5 +16,4 @@ pub(super) const ENTRY: Entry = Entry {
     check: check::check,
     // A few times the limit of a frame, besides the inputs.
     most_memory: 192 << 20,
-    seconds: 8,
 };

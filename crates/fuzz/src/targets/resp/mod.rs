@@ -15,5 +15,4 @@ pub(super) const ENTRY: Entry = Entry {
     check: check::check,
     // What a connection may have, a server with its memory, and the inputs.
     most_memory: 192 << 20,
-    seconds: 8,
 };
