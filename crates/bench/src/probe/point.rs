@@ -40,18 +40,29 @@ pub(super) fn fill(crew: Crew<'_>, entries: &Range<u64>) -> Result<Option<Seen>>
         let start = *begun.get_or_init(Instant::now);
         let mut seen = Seen::default();
         let labour = Labour::begin();
-        (0..hand.depth).for_each(|_| hand.part.fill(&mut hand.lane, entries));
-        while let Some(done) = hand.lane.wait() {
-            if halt.is_called() {
-                break;
-            }
-            seen.count(ended(done.outcome)?, done.times, start.elapsed());
-            hand.part.fill(&mut hand.lane, entries);
-        }
-        labour.end(&mut seen);
+        write_all(&mut hand, entries, halt, |ended, times| seen.count(ended, times, start.elapsed()))?;
+        seen.cpu_seconds = labour.seconds();
         Ok(seen)
     })?;
     Ok(parts.and_then(|parts| parts.into_iter().reduce(Seen::beside)))
+}
+
+/// Writes a thread's share of `entries`, and tells of what ended.
+fn write_all(
+    hand: &mut Hand,
+    entries: &Range<u64>,
+    halt: &Halt<'_>,
+    mut saw: impl FnMut(Ended, IoTimes),
+) -> Result<()> {
+    (0..hand.depth).for_each(|_| hand.part.fill(&mut hand.lane, entries));
+    while let Some(done) = hand.lane.wait() {
+        if halt.is_called() {
+            break;
+        }
+        saw(ended(done.outcome)?, done.times);
+        hand.part.fill(&mut hand.lane, entries);
+    }
+    Ok(())
 }
 
 /// One thread's operations.
@@ -71,13 +82,13 @@ fn count(mut hand: Hand, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
                 labour.get_or_insert_with(Labour::begin);
             }
             Moment::After => {
-                labour.take().into_iter().for_each(|labour| labour.end(&mut seen));
+                seen.cpu_seconds += labour.take().map_or(0.0, |labour: Labour| labour.seconds());
                 continue;
             }
         }
         hand.part.ask(&mut hand.lane);
     }
-    labour.into_iter().for_each(|labour| labour.end(&mut seen));
+    seen.cpu_seconds += labour.map_or(0.0, |labour| labour.seconds());
     Ok(seen)
 }
 
@@ -91,19 +102,24 @@ impl Labour {
         Self { begun_seconds: thread_cpu_seconds() }
     }
 
-    /// It was for what the thread has seen.
-    fn end(self, seen: &mut Seen) {
-        seen.cpu_seconds = thread_cpu_seconds() - self.begun_seconds;
+    fn seconds(&self) -> f64 {
+        thread_cpu_seconds() - self.begun_seconds
     }
 }
 
-/// Processor time that making the bytes of an entry takes: of writes with nothing behind them.
+/// Processor time that making the bytes of an entry takes: of writes with nothing behind them, once buffers have
+/// been touched. Those of a drive are when its queue takes them, before anything is measured.
 pub(super) fn making_seconds(crew: Crew<'_>) -> Result<f64> {
     const BYTES: u64 = 64 << 20;
     let load = Load { depth: 1, ..crew.load };
-    let entries = 0..(BYTES / load.bytes.max(1)).clamp(8, 512);
-    let seen = fill(Crew { load, threads: 1, ..crew }, &entries)?;
-    Ok(seen.map_or(0.0, |seen| seen.cpu_seconds / entries.end as f64))
+    let entries = (BYTES / load.bytes.max(1)).clamp(8, 512);
+    let spent = Crew { load, threads: 1, ..crew }.work(|mut hand, halt| {
+        write_all(&mut hand, &(0..entries), halt, |_, _| ())?;
+        let labour = Labour::begin();
+        write_all(&mut hand, &(0..2 * entries), halt, |_, _| ())?;
+        Ok(labour.seconds())
+    })?;
+    Ok(spent.map_or(0.0, |threads| threads.iter().sum::<f64>() / entries as f64))
 }
 
 /// What ended while it was counted.

@@ -42,7 +42,9 @@ fn plan(backend: &str, location: &Path) -> ProbePlan {
 /// touched as a step of its own.
 #[test]
 fn memory_is_read_again() {
-    let plan = ProbePlan { working_set_bytes: 32 << 20, entries_max: 64, ..plan("memory", Path::new("")) };
+    // Long enough for every point on a busy machine.
+    let (working_set_bytes, seconds_per_point) = (32 << 20, 0.1);
+    let plan = ProbePlan { working_set_bytes, seconds_per_point, ..plan("memory", Path::new("")) };
     let stop = AtomicBool::new(false);
     let mut steps = 0;
     let observer = ProbeObserver { stop: &stop, measured: &mut || steps += 1 };
