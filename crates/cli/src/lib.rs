@@ -60,7 +60,7 @@ enum Verb {
     /// Measure a device, simulate serving with it, play the simulated I/O on it, and say how far apart they
     /// are.
     Loop(Box<cmd::device_loop::Flags>),
-    /// Look at measured tables before they are trusted.
+    /// Measure a device (`profile tier`), and look at measured tables before they are trusted.
     Profile(cmd::profile::Flags),
     /// List formats, engines, routers, queue policies, timing models and their arguments.
     List(cmd::list::Flags),

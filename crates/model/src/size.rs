@@ -25,12 +25,15 @@ const MOST: f64 = 1e18;
 pub fn parse(text: &str, place: &str) -> Result<u64> {
     of(text).ok_or_else(|| {
         let wrong = format!("\"{text}\" is no size: a number and a unit");
-        Error::usage(wrong).at(place).hint("as 100GiB, 1.5TiB or 500MB; G is GiB")
+        Error::usage(wrong).at(place).hint("as 100GiB, 1.5TiB or 500MB; G is GiB, and Gb may be bits")
     })
 }
 
-/// Bytes of `text`, if it is a size.
+/// Bytes of `text`, if it is a size. `Gb` and its like are none: some mean bits by them.
 pub fn of(text: &str) -> Option<u64> {
+    if text.ends_with('b') && text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return None;
+    }
     let lower = text.to_ascii_lowercase();
     let (unit, scale) = UNITS.iter().find(|(unit, _)| lower.ends_with(&unit.to_ascii_lowercase()))?;
     let number = lower[..lower.len() - unit.len()].trim();
@@ -54,6 +57,9 @@ mod tests {
             ("500 MB", Some(500_000_000)),
             ("4096b", Some(4096)),
             ("2k", Some(2048)),
+            ("32gb", Some(32_000_000_000)),
+            ("32Gb", None),
+            ("32Gib", None),
             ("6379", None),
             ("GiB", None),
             ("-1G", None),

@@ -10,6 +10,8 @@ use wavetank_trace::calls::{self, Call, Operation as CallOperation, Phase, TierC
 
 /// The format that operations on a tier are written in.
 const FORMAT: &str = "mlperf-csv";
+/// What that format calls storage, and what is played unless another tier is asked for.
+const STORAGE: u8 = 2;
 
 /// One operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,20 +107,20 @@ impl IoOperation {
         Step { at: self.at, deed, bytes: self.bytes, key: self.key() }
     }
 
-    fn call(&self, tier: u8) -> TierCall {
+    fn call(&self) -> TierCall {
         let (operation, phase) = match self.operation {
             Operation::Read => (CallOperation::Read, Phase::Decode),
             Operation::Write => (CallOperation::Write, Phase::Prefill),
         };
-        TierCall { at: self.at, operation, bytes: self.bytes, tier, key: self.key(), phase }
+        TierCall { at: self.at, operation, bytes: self.bytes, tier: STORAGE, key: self.key(), phase }
     }
 
-    /// Writes operations on tier number `tier` as a trace of calls, which `wavetank trace replay` plays.
-    pub fn write_all(operations: &[Self], tier: u8, path: &Path) -> Result<()> {
+    /// Writes operations as a trace of calls on storage, which `wavetank trace replay` plays.
+    pub fn write_all(operations: &[Self], path: &Path) -> Result<()> {
         let mut writer = calls::write(FORMAT, Output::create(path)?)?;
         let failed = |error| Error::io(path, error);
         for operation in operations {
-            writer.write(&Call::Tier(operation.call(tier)), &KeyTable::default()).map_err(failed)?;
+            writer.write(&Call::Tier(operation.call()), &KeyTable::default()).map_err(failed)?;
         }
         writer.finish().map_err(failed)
     }

@@ -107,8 +107,8 @@ impl Labour {
     }
 }
 
-/// Processor time that making the bytes of an entry takes: of writes with nothing behind them, once buffers have
-/// been touched. Those of a drive are when its queue takes them, before anything is measured.
+/// Processor time that making the bytes of an entry takes: of writes with nothing behind them, once buffers
+/// have been touched. Those of a drive are when its queue takes them, before anything is measured.
 pub(super) fn making_seconds(crew: Crew<'_>) -> Result<f64> {
     const BYTES: u64 = 64 << 20;
     let load = Load { depth: 1, ..crew.load };

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use wavetank::profile::tier::{self, Extent, TierArgs, TierProbe};
 use wavetank::{
-    DevicePlan, Error, IoOperation, Keep, Observer, Plan, PlayedIo, Replayed, Result, Run, TierIo, Watch,
-    replay,
+    DevicePlan, Error, IoOperation, Keep, Observer, Plan, PlayedIo, ReplayArgs, Replayed, Result, Run,
+    TierIo, Watch, replay,
 };
 use wavetank_model::{Nanos, ServeEvent, Sink, TierProfile};
 use wavetank_report::render;
@@ -41,7 +41,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NAME", help_heading = "Loop")]
     backend: Option<String>,
     /// Measure few points and short ones.
-    #[arg(long, help_heading = "Loop")]
+    #[arg(long, help_heading = "Loop", conflicts_with = "profile")]
     quick: bool,
     /// Play the I/O of so many simulated seconds [default: 60].
     #[arg(long, value_name = "SECONDS", help_heading = "Loop")]
@@ -74,9 +74,15 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
     let stop = Interrupt::leaving(probe.leaves())?;
     let play_for = seconds(flags.play_seconds)?;
     let tolerance = percent(flags.tolerance)?;
-    let device = DevicePlan::of(&flags.what.into(), &flags.capacity)?;
+    let typed: ReplayArgs = flags.what.into();
+    let device = DevicePlan::of(&typed, &flags.capacity)?;
     let (number, room) = (device.tier, device.room_bytes());
-    let files = files(&flags.report_json, flags.profile.as_deref(), &flags.pictures, &device)?;
+    let files = files(
+        &flags.report_json,
+        flags.profile.as_deref(),
+        &flags.pictures,
+        device.inputs().chain(typed.files()),
+    )?;
     limits::raise_open_files();
     let profile = match &flags.profile {
         Some(path) => tier::read(path),
@@ -103,10 +109,11 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
              fewer num_gpu_blocks or a longer trace make use of it",
         ));
     }
-    IoOperation::write_all(&operations, number, &files.io)?;
+    IoOperation::write_all(&operations, &files.io)?;
     let played = play(&probe, room, &operations, &stop.raised)?;
     let closed = Closed {
         profile: &profile,
+        caveats: &probe.caveats(&profile),
         simulated: &simulated,
         operations: &operations,
         left_out,
@@ -140,21 +147,21 @@ fn percent(typed: Option<f64>) -> Result<Option<f64>> {
 }
 
 /// Refuses files that are each other or that are read, before anything is measured.
-fn files(
+fn files<'a>(
     typed: &Option<PathBuf>,
-    read: Option<&Path>,
+    profile: Option<&Path>,
     pictures: &PictureFlags,
-    plan: &DevicePlan,
+    others: impl Iterator<Item = &'a Path>,
 ) -> Result<Files> {
     let report = output::report_path(typed.as_deref(), "wavetank_loop_report");
-    let profile = read.is_none().then(|| report.with_extension("profile.toml"));
+    let inputs = profile.map(|path| ("--profile", path));
+    let profile = inputs.is_none().then(|| report.with_extension("profile.toml"));
     let io = report.with_extension("io.csv");
     let outputs = [("--report-json", report.as_path()), ("the simulated I/O", io.as_path())];
     let outputs = outputs.into_iter().chain(profile.as_deref().map(|path| ("the profile", path)));
     let outputs: Vec<_> = outputs.chain(pictures.files()).collect();
-    let inputs = read.map(|path| ("--profile", path));
     output::keep_apart(&inputs.into_iter().chain(outputs.iter().copied()).collect::<Vec<_>>())?;
-    output::spare(plan.inputs(), &outputs)?;
+    output::spare(others, &outputs)?;
     pictures.check("loop")?;
     outputs.iter().try_for_each(|(_, path)| output::try_out(path))?;
     Ok(Files { report, profile, io })

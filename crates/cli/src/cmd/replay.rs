@@ -85,7 +85,7 @@ pub(crate) fn run(flags: Flags) -> Result<Exit> {
     let outputs = [("--report-json", report.as_path())].into_iter().chain(per_run.clone());
     let outputs: Vec<_> = outputs.chain(flags.pictures.files()).collect();
     output::keep_apart(&trace.chain(outputs.iter().copied()).collect::<Vec<_>>())?;
-    output::spare(plan.inputs().chain(typed.files()), &outputs)?;
+    output::spare(plan.inputs().chain(typed.files()).chain(flags.plan.as_deref()), &outputs)?;
     if let (Some(_), Some((flag, _))) = (flags.seeds, per_run.first()) {
         return Err(Error::usage(format!("cannot be combined with {flag}")).at("--seeds"));
     }

@@ -23,8 +23,8 @@ Measured: wavetank profile tier /mnt/nvme -o nvme.toml; --against tells what cha
 (docs/tier-profiles.md). wavetank loop plays the simulated I/O on the device and says how far apart they are
 (docs/loop.md). What more of a tier would be worth: replay --advise (docs/advice.md).
 
-Real tiers of bench, serve and trace replay are backends (wavetank list backends -v). Who leaves a full tier,
-simulated or real, is a policy:
+Tiers of replay give up what was used longest ago. Tiers of bench, serve and trace replay are backends
+(wavetank list backends -v), or media in their place (bench --simulate); who leaves a full one is a policy:
 
 {}",
         choices("media"),

@@ -48,9 +48,46 @@ fn what_is_simulated_is_played() {
     assert_eq!(sandbox.names_in("drive"), Vec::<String>::new(), "nothing stays on the device");
     assert!(sandbox.read("page.html").contains("Simulated and measured I/O"));
     documents::explain_loop(&report, &run.stdout);
+    assert!(!run.stderr.contains("the profile is of"), "it is of this device: {}", run.stderr);
+    let again = sandbox.run("trace replay out.io.csv --cache-dir drive --storage-capacity-gb 1");
+    assert_eq!(again.code, Some(0), "as the page of loop says: {}", again.stderr);
     let strict = looped(&sandbox, "--profile drive.toml --tolerance 0");
     assert_eq!(strict.code, Some(1), "{}", strict.stderr);
     assert!(strict.stderr.contains("failed: mean of reads is "), "{}", strict.stderr);
+}
+
+/// Broken by: a profile of something else, or half of one, that is taken without a word.
+#[test]
+fn what_a_profile_is_of_is_told() {
+    let sandbox = stand();
+    assert_eq!(sandbox.run(PROFILE).code, Some(0));
+    let half = sandbox.read("drive.toml").replace("partial = false", "partial = true");
+    sandbox.write("half.toml", half.replace("\"buffered\"", "\"memory\""));
+    let run = looped(&sandbox, "--profile half.toml");
+    assert!(run.stderr.contains("warning: the profile is of memory /"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: the profile was ended before"), "{}", run.stderr);
+}
+
+/// Broken by: a file that is read, and written over.
+#[test]
+fn inputs_stay_as_they_are() {
+    let sandbox = stand();
+    assert_eq!(sandbox.run(PROFILE).code, Some(0));
+    sandbox.write("args.json", ENGINE);
+    sandbox.write("tiers.toml", "[[tier]]\nname = \"ram\"\ncapacity = \"1MiB\"\nmedium = \"1GB/s\"\n");
+    for flags in [
+        "--report-json args.json --extra-engine-args @args.json",
+        "--html tiers.toml --tier @tiers.toml",
+        "--report-json drive.toml",
+    ] {
+        let words =
+            format!("loop drive --backend buffered --capacity 1GiB --profile drive.toml {LOAD} {flags}");
+        let run = sandbox.run(&words);
+        assert_eq!(run.code, Some(2), "{flags}: {}", run.stderr);
+    }
+    assert_eq!(sandbox.read("args.json"), ENGINE);
+    let quick = looped(&sandbox, "--profile drive.toml --quick");
+    assert_eq!(quick.code, Some(2), "{}", quick.stderr);
 }
 
 #[test]

@@ -221,6 +221,10 @@ fn a_synthetic_plan_runs_again_with_its_warnings() {
     assert!(first.contains("--shared-prefix-ratio has no effect"), "{first}");
     sandbox.write("first.json", sandbox.read("replayed.json"));
     assert_eq!(first, sandbox.replay("--plan first.json").without_wall());
+    for flag in ["--report-json", "--per-request-jsonl"] {
+        let run = sandbox.run(&format!("replay --plan first.json {flag} first.json"));
+        assert_eq!(run.code, Some(2), "a plan is read and stays as it is: {}", run.stderr);
+    }
 }
 
 #[test]

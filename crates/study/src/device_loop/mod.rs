@@ -14,6 +14,8 @@ use statistics::{STATISTICS, Spread};
 pub struct Closed<'a> {
     /// What the device was measured to do.
     pub profile: &'a TierProfile,
+    /// What must be known of that.
+    pub caveats: &'a [String],
     /// The simulation with it.
     pub simulated: &'a Replayed,
     /// What it asked of the device, as far as it was played.
@@ -61,7 +63,7 @@ impl Residual {
 
     /// The whole report.
     pub fn report(&self, closed: &Closed<'_>) -> Value {
-        let Closed { profile, simulated, operations, left_out, played } = closed;
+        let Closed { profile, simulated, operations, left_out, played, .. } = closed;
         let bytes = |operation| {
             let alike = operations.iter().filter(|it| it.operation == operation);
             alike.map(|it| it.bytes).sum::<u64>()
@@ -112,7 +114,7 @@ impl Residual {
                 warnings.push(format!("{count} operations {what}"));
             }
         }
-        warnings.extend(closed.played.notes.iter().cloned());
+        warnings.extend(closed.played.notes.iter().chain(closed.caveats).cloned());
         warnings
     }
 

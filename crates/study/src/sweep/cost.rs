@@ -49,6 +49,8 @@ pub(crate) struct Fleet {
 
 const BUILT_IN: &str = include_str!("../../../../profiles/gpu_costs.csv");
 const COLUMNS: [&str; 4] = ["gpu", "usd_per_hour", "busy_watts", "idle_watts"];
+/// Nothing costs more an hour: sums of what does are no numbers any more.
+const MOST_USD: f64 = 1e12;
 /// The keys of `[cost]`, besides prices of a GiB.
 const KEYS: [&str; 5] = ["decode_gpu", "gpu", "gpu_hour", "prefill_gpu", "table"];
 /// What a GPU is called that has a price and no name.
@@ -63,7 +65,7 @@ impl CostSpec {
         let by_gib = by_gib.filter(|key| key.ends_with(storage_price::SUFFIX));
         section.only(&KEYS.into_iter().chain(by_gib).collect::<Vec<_>>())?;
         let storage = StoragePrices::read(section)?;
-        if let Some(usd_per_hour) = section.value("gpu_hour", "a number, 0 or more", amount)? {
+        if let Some(usd_per_hour) = section.value("gpu_hour", "a number from 0 to 1e12", amount)? {
             return Self::of_hour(section, usd_per_hour, storage).map(Some);
         }
         let table = match section.text("table")? {
@@ -206,7 +208,7 @@ impl Fleet {
 
 /// An amount of money.
 pub(super) fn amount(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|amount| amount.is_finite() && *amount >= 0.0)
+    value.as_f64().filter(|amount| (0.0..=MOST_USD).contains(amount))
 }
 
 /// The row of a GPU, by its name in the table or by another name of it.

@@ -37,7 +37,7 @@ impl StoragePrices {
         let named =
             section.entries().iter().filter_map(|(key, _)| Some((key, key.strip_suffix(SUFFIX)?.to_owned())));
         let priced = |(key, name): (&String, String)| {
-            let usd = section.value(key, "a number, 0 or more", super::cost::amount)?;
+            let usd = section.value(key, "a number from 0 to 1e12", super::cost::amount)?;
             Ok((name, usd.unwrap_or_default()))
         };
         named.map(priced).collect::<Result<_>>().map(Self)

@@ -7,6 +7,7 @@ use wavetank_report::StorageSummary;
 use wavetank_report::storage::Traffic;
 
 use super::plan::BenchPlan;
+use crate::tiers::note;
 
 /// Our counting and the kernel's may differ by one part in so many …
 const COUNTED_WITHIN: u64 = 100;
@@ -51,6 +52,8 @@ pub(super) fn about_run(plan: &BenchPlan, summary: &StorageSummary, outcome: &Ou
 pub(super) fn about_numbers(plan: &BenchPlan, summary: &StorageSummary) -> Vec<String> {
     let mut warnings = summary.warnings();
     warnings.extend(circumstances(plan));
+    let media = plan.media.iter();
+    warnings.extend(media.filter_map(|(role, medium)| Some(format!("{}: {}", role.name(), note(medium)?))));
     let all = summary.touches.all();
     for (number, things, what) in [
         (summary.requests.turned_away(), ["request", "requests"], "found the queue full; see --queue-limit"),

@@ -153,7 +153,7 @@ fn checked(name: &str, parameters: Map<String, Value>) -> Result<MediumConfig> {
 }
 
 /// What to know of a medium.
-pub(super) fn note(medium: &MediumConfig) -> Option<String> {
+pub(crate) fn note(medium: &MediumConfig) -> Option<String> {
     let partial = medium.parameters.get(PROFILE).and_then(|profile| profile.get("partial"));
     (partial == Some(&Value::Bool(true)))
         .then(|| "its profile was ended before all points were measured".to_owned())

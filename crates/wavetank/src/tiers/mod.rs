@@ -18,6 +18,7 @@ use wavetank_sim::{EngineConfig, TierConfig, TierScope};
 use crate::json_arg::JsonArg;
 use worth::Worth;
 
+pub(crate) use medium::note;
 pub use named::relocated;
 pub(crate) use named::{files, list as typed_list, set_inside};
 

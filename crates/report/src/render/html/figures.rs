@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::figure::{Figure, Role};
 use crate::render::markup::escape;
 use crate::render::number::{NOTHING, grouped};
-use crate::render::svg::{self, Facts, Plot, Size};
+use crate::render::svg::{self, Facts, Plot, Size, told_axis};
 
 /// A figure with everything around it.
 pub(super) fn figure(figure: &Figure, id: &str) -> String {
@@ -46,23 +46,25 @@ fn legend(figure: &Figure) -> String {
 
 /// What each series is in numbers, for those who would rather read.
 fn numbers(figure: &Figure) -> String {
+    let axis = told_axis(figure);
     let mut rows = String::new();
     for series in figure.series.iter().filter(|series| series.role != Role::Guide) {
-        let facts = Facts::of(series);
-        let number =
-            |of: fn(&Facts) -> f64| facts.as_ref().map_or(NOTHING.to_owned(), |facts| grouped(of(facts)));
+        let facts = Facts::of(figure, series);
+        let number = |of: fn(&Facts) -> Option<f64>| {
+            facts.as_ref().and_then(of).map_or_else(|| NOTHING.to_owned(), grouped)
+        };
         let cells = [
-            number(|facts| facts.points as f64),
-            number(|facts| facts.low),
+            number(|facts| Some(facts.points as f64)),
+            number(|facts| Some(facts.low)),
             number(|facts| facts.median),
-            number(|facts| facts.high),
+            number(|facts| Some(facts.high)),
             number(|facts| facts.last),
         ];
         let cells: String = cells.iter().map(|cell| format!("<td class=\"n\">{cell}</td>")).collect();
-        let name = if series.name.is_empty() { &figure.y.label } else { &series.name };
+        let name = if series.name.is_empty() { &axis.label } else { &series.name };
         let _ = writeln!(rows, "<tr><th scope=\"row\">{}</th>{cells}</tr>", escape(name));
     }
-    let caption = escape(&figure.y.caption());
+    let caption = escape(&axis.caption());
     let header: String = ["points", "lowest", "median", "highest", "last"]
         .iter()
         .map(|name| format!("<th scope=\"col\" class=\"n\">{name}</th>"))

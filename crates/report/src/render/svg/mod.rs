@@ -14,7 +14,7 @@ use std::fmt::Write;
 pub(crate) use legend::{has as has_legend, swatch};
 pub(crate) use plot::{Plot, Size};
 pub(crate) use scale::Span;
-pub(crate) use words::{Facts, drawn, numbers};
+pub(crate) use words::{Facts, drawn, numbers, told_axis};
 
 use super::markup::escape;
 use super::theme;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wavetank_bench::ProbePlan;
-use wavetank_model::{Error, Result, size};
+use wavetank_model::{Error, Result, TierOrigin, TierProfile, size};
 use wavetank_store::backends;
 
 use super::target::{Target, Where};
@@ -88,6 +88,21 @@ const DISK_PERCENT: u64 = 95;
 const MEMORY_PERCENT: u64 = 80;
 
 impl TierProbe {
+    /// What must be known where `profile` stands for what would be measured.
+    pub fn caveats(&self, profile: &TierProfile) -> Vec<String> {
+        let TierOrigin { backend, location, .. } = &profile.origin;
+        let (own_backend, own_location) = (self.target.backend, self.target.shown());
+        let place = |backend: &str, location: &str| format!("{backend} {location}").trim_end().to_owned();
+        let is_other = (backend.as_str(), location.as_str()) != (own_backend, own_location.as_str());
+        let other = is_other.then(|| {
+            let (of, not_of) = (place(backend, location), place(own_backend, &own_location));
+            format!("the profile is of {of}, not of {not_of}")
+        });
+        let partial =
+            profile.partial.then(|| "the profile was ended before all points were measured".to_owned());
+        other.into_iter().chain(partial).collect()
+    }
+
     /// Checks what was typed.
     pub fn new(args: &TierArgs) -> Result<Self> {
         let target = Target::read(&args.target, args.backend.as_deref())?;
