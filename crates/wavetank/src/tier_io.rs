@@ -180,7 +180,7 @@ mod tests {
         let operations = io.finish();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("io.csv");
-        IoOperation::write_all(&operations, 2, &path).unwrap();
+        IoOperation::write_all(&operations, &path).unwrap();
         let input = wavetank_trace::Input::named(&path.to_string_lossy());
         let read: Vec<_> = calls::read(FORMAT, &input).unwrap().map(|call| call.unwrap()).collect();
         let Call::Tier(second) = &read[1] else { panic!("calls on a tier") };
