@@ -131,10 +131,11 @@ pub struct TierPoint {
     pub bytes_per_second: f64,
     /// The bandwidth of each pass.
     pub pass_bytes_per_second: Vec<f64>,
-    /// Processor time of the thread that asked, for one operation on average: for so long it can do nothing
-    /// else. Making the bytes that are written is not in it; 0 where it was not measured.
+    /// How long one operation kept the thread that asked from anything else, on average: its processor time,
+    /// and what else it waited for besides the device, as for a file to be made. Making the bytes that are
+    /// written is not in it; 0 where it was not measured.
     #[serde(default)]
-    pub cpu_us: f64,
+    pub busy_us: f64,
     /// How long reads took; absent where there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<TierLatency>,

@@ -161,6 +161,12 @@ impl Lane {
         &self.meter
     }
 
+    /// How long its thread slept until devices were done with something, since it was asked first: from then
+    /// on that is counted.
+    pub fn asleep(&mut self) -> Duration {
+        self.pipes.asleep()
+    }
+
     /// What went to each tier so far, as its device sees it.
     pub fn flows(&mut self) -> Vec<Flow> {
         self.pipes.flows()

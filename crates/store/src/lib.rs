@@ -37,6 +37,7 @@ mod pipes;
 mod recording;
 mod recover;
 mod ring;
+mod sleep;
 mod spares;
 mod step;
 mod store;

@@ -12,6 +12,7 @@ use crate::buffer::{Buffer, Mover, Region};
 use crate::clock::Clock;
 use crate::flow::{Current, Flow, Sent};
 use crate::layout::header_len;
+use crate::sleep::Drowsy;
 use crate::transfer::{Part, Source, Transfer};
 
 /// How many pieces are made while all that may be with a device are there: completions come in bursts, and
@@ -36,6 +37,8 @@ pub(crate) struct Pipes {
     /// Pieces were queued since the last [`Self::flush`].
     unsent: bool,
     done: Vec<Completion>,
+    /// How long this thread slept while devices had work, where that is counted.
+    asleep: Option<Duration>,
 }
 
 /// A piece that waits for a device to be less busy.
@@ -91,7 +94,13 @@ impl Pipes {
             ready: VecDeque::new(),
             unsent: false,
             done: Vec::new(),
+            asleep: None,
         }
+    }
+
+    /// How long this thread has slept since it was asked first.
+    pub(crate) fn asleep(&mut self) -> Duration {
+        *self.asleep.get_or_insert_default()
     }
 
     /// How many buffers a lane of `depth` needs.
@@ -205,12 +214,22 @@ impl Pipes {
     }
 
     /// Takes what is done; waits for something until `deadline`, if given.
+    pub(crate) fn reap(&mut self, deadline: Option<Instant>) -> Vec<Completion> {
+        let deadline = deadline.filter(|_| !self.has_at_hand());
+        let drowsy = self.asleep.and(deadline).map(|_| Drowsy::now());
+        let done = self.take_done(deadline);
+        if let (Some(asleep), Some(drowsy)) = (&mut self.asleep, drowsy) {
+            *asleep += drowsy.slept();
+        }
+        done
+    }
+
+    /// As [`Self::reap`].
     ///
     /// # Panics
     /// When the kernel refuses a queue that it has accepted.
-    pub(crate) fn reap(&mut self, deadline: Option<Instant>) -> Vec<Completion> {
+    fn take_done(&mut self, deadline: Option<Instant>) -> Vec<Completion> {
         let mut done = std::mem::take(&mut self.done);
-        let deadline = deadline.filter(|_| !self.has_at_hand());
         self.unsent = false;
         loop {
             let busy = self.ports.iter().filter(|port| port.in_flight() > 0).count();

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use wavetank_model::{IoTimes, Result, TIER_QUANTILES, TierLatency, TierPoint};
+use wavetank_store::Lane;
 
 use super::crew::{Crew, Halt, Hand};
 use super::plan::Load;
 use super::set::{Ended, ended};
 use super::window::{Moment, Span, Window};
-use crate::kernel::thread_cpu_seconds;
 
 /// Which share of the time goes by before anything is counted.
 const WARM_UP_SHARE: f64 = 0.2;
@@ -39,9 +39,9 @@ pub(super) fn fill(crew: Crew<'_>, entries: &Range<u64>) -> Result<Option<Seen>>
     let parts = crew.work(|mut hand, halt| {
         let start = *begun.get_or_init(Instant::now);
         let mut seen = Seen::default();
-        let labour = Labour::begin();
+        let labour = Labour::begin(&mut hand.lane);
         write_all(&mut hand, entries, halt, |ended, times| seen.count(ended, times, start.elapsed()))?;
-        seen.cpu_seconds = labour.seconds();
+        seen.busy_seconds = labour.seconds(&mut hand.lane);
         Ok(seen)
     })?;
     Ok(parts.and_then(|parts| parts.into_iter().reduce(Seen::beside)))
@@ -79,35 +79,37 @@ fn count(mut hand: Hand, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
             Moment::Before => {}
             Moment::Inside(elapsed) => {
                 seen.count(ended, done.times, elapsed);
-                labour.get_or_insert_with(Labour::begin);
+                labour.get_or_insert_with(|| Labour::begin(&mut hand.lane));
             }
             Moment::After => {
-                seen.cpu_seconds += labour.take().map_or(0.0, |labour: Labour| labour.seconds());
+                seen.busy_seconds += labour.take().map_or(0.0, |labour: Labour| labour.seconds(&mut hand.lane));
                 continue;
             }
         }
         hand.part.ask(&mut hand.lane);
     }
-    seen.cpu_seconds += labour.map_or(0.0, |labour| labour.seconds());
+    seen.busy_seconds += labour.map_or(0.0, |labour| labour.seconds(&mut hand.lane));
     Ok(seen)
 }
 
-/// The processor time of a thread from one operation on.
+/// How long a thread is busy from one operation on: all the time in which it does not sleep until devices are
+/// done. What a file system has it wait for, as for its journal when a file is made, counts.
 struct Labour {
-    begun_seconds: f64,
+    begun: Instant,
+    asleep: Duration,
 }
 
 impl Labour {
-    fn begin() -> Self {
-        Self { begun_seconds: thread_cpu_seconds() }
+    fn begin(lane: &mut Lane) -> Self {
+        Self { asleep: lane.asleep(), begun: Instant::now() }
     }
 
-    fn seconds(&self) -> f64 {
-        thread_cpu_seconds() - self.begun_seconds
+    fn seconds(&self, lane: &mut Lane) -> f64 {
+        self.begun.elapsed().saturating_sub(lane.asleep() - self.asleep).as_secs_f64()
     }
 }
 
-/// Processor time that making the bytes of an entry takes: of writes with nothing behind them, once buffers
+/// How long making the bytes of an entry keeps a thread busy: of writes with nothing behind them, once buffers
 /// have been touched. Those of a drive are when its queue takes them, before anything is measured.
 pub(super) fn making_seconds(crew: Crew<'_>) -> Result<f64> {
     const BYTES: u64 = 64 << 20;
@@ -115,9 +117,9 @@ pub(super) fn making_seconds(crew: Crew<'_>) -> Result<f64> {
     let entries = (BYTES / load.bytes.max(1)).clamp(8, 512);
     let spent = Crew { load, threads: 1, ..crew }.work(|mut hand, halt| {
         write_all(&mut hand, &(0..entries), halt, |_, _| ())?;
-        let labour = Labour::begin();
+        let labour = Labour::begin(&mut hand.lane);
         write_all(&mut hand, &(0..2 * entries), halt, |_, _| ())?;
-        Ok(labour.seconds())
+        Ok(labour.seconds(&mut hand.lane))
     })?;
     Ok(spent.map_or(0.0, |threads| threads.iter().sum::<f64>() / entries as f64))
 }
@@ -126,7 +128,7 @@ pub(super) fn making_seconds(crew: Crew<'_>) -> Result<f64> {
 #[derive(Default)]
 pub(super) struct Seen {
     elapsed: Duration,
-    cpu_seconds: f64,
+    busy_seconds: f64,
     reads: Latencies,
     writes: Latencies,
 }
@@ -144,7 +146,7 @@ impl Seen {
     /// Together with what another thread saw at the same time.
     fn beside(mut self, other: Self) -> Self {
         self.elapsed = self.elapsed.max(other.elapsed);
-        self.cpu_seconds += other.cpu_seconds;
+        self.busy_seconds += other.busy_seconds;
         self.reads.add(&other.reads);
         self.writes.add(&other.writes);
         self
@@ -155,7 +157,7 @@ impl Seen {
 #[derive(Default)]
 pub(super) struct Tally {
     seconds: f64,
-    cpu_seconds: f64,
+    busy_seconds: f64,
     pass_bytes_per_second: Vec<f64>,
     reads: Latencies,
     writes: Latencies,
@@ -169,7 +171,7 @@ impl Tally {
             return;
         }
         self.seconds += seconds;
-        self.cpu_seconds += seen.cpu_seconds;
+        self.busy_seconds += seen.busy_seconds;
         self.pass_bytes_per_second.push(operations as f64 * load.bytes as f64 / seconds);
         self.reads.add(&seen.reads);
         self.writes.add(&seen.writes);
@@ -178,7 +180,7 @@ impl Tally {
     /// The point, where making the bytes of an entry takes so long; `None` where nothing was seen of it.
     pub(super) fn point(self, load: Load, making_seconds: f64) -> Option<TierPoint> {
         let operations = self.reads.count + self.writes.count;
-        let cpu_seconds = self.cpu_seconds - making_seconds * self.writes.count as f64;
+        let busy_seconds = self.busy_seconds - making_seconds * self.writes.count as f64;
         let (read, write) = (self.reads.summary(), self.writes.summary());
         let longest = [&read, &write].into_iter().flatten().map(TierLatency::longest_us).fold(0.0, f64::max);
         (operations > 0).then(|| TierPoint {
@@ -191,7 +193,7 @@ impl Tally {
             seconds: self.seconds,
             bytes_per_second: operations as f64 * load.bytes as f64 / self.seconds,
             pass_bytes_per_second: self.pass_bytes_per_second,
-            cpu_us: (cpu_seconds / operations as f64 * 1e6).clamp(0.0, longest),
+            busy_us: (busy_seconds / operations as f64 * 1e6).clamp(0.0, longest),
             read,
             write,
         })

@@ -107,8 +107,8 @@ fn check(plan: &ProbePlan, probed: &Probed) {
             _ => assert!(point.reads <= point.operations),
         }
         let longest = point.read.iter().chain(&point.write).map(TierLatency::longest_us).fold(0.0, f64::max);
-        assert!((0.0..=longest).contains(&point.cpu_us), "{point:?}");
-        assert!(point.cpu_us > 0.0 || point.reads == 0, "reading takes a thread's time: {point:?}");
+        assert!((0.0..=longest).contains(&point.busy_us), "{point:?}");
+        assert!(point.busy_us > 0.0 || point.reads == 0, "reading takes a thread's time: {point:?}");
         for latency in point.read.iter().chain(&point.write) {
             assert!(latency.quantiles_us.is_sorted() && latency.quantiles_us[0] > 0.0);
             let longest = latency.quantiles_us[latency.quantiles_us.len() - 1];

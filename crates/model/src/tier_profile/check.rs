@@ -129,8 +129,8 @@ impl TierPoint {
             (self.write.is_some() == (self.reads < self.operations), "write", AS_COUNTED),
         ];
         let longest = self.read.iter().chain(&self.write).map(TierLatency::longest_us).fold(0.0, f64::max);
-        let is_spent = (0.0..=longest).contains(&self.cpu_us);
-        let spent = [(is_spent, "cpu_us", "must be between 0 and the longest that was seen")];
+        let is_spent = (0.0..=longest).contains(&self.busy_us);
+        let spent = [(is_spent, "busy_us", "must be between 0 and the longest that was seen")];
         let latencies = || self.read.iter().chain(&self.write).find_map(TierLatency::flaw);
         broken(&rules).or_else(latencies).or_else(|| broken(&spent))
     }
@@ -180,7 +180,7 @@ mod tests {
     fn profile() -> TierProfile {
         let latency = TierLatency { mean_us: 5.0, device_mean_us: 4.0, quantiles_us: [5.0; 10] };
         let point = TierPoint {
-            cpu_us: 1.0,
+            busy_us: 1.0,
             read_share: 1.0,
             room: TierRoom::Used,
             bytes: 4096,
@@ -249,7 +249,7 @@ mod tests {
             ("mean_us", |it| it.again = vec![TierAgain { mean_us: 0.0, ..again(1 << 20) }]),
             ("write", |it| it.points[0].write = it.points[0].read.clone()),
             ("quantiles_us", |it| it.points[0].read.as_mut().unwrap().quantiles_us[3] = 4.0),
-            ("cpu_us", |it| it.points[0].cpu_us = 5.1),
+            ("busy_us", |it| it.points[0].busy_us = 5.1),
             ("mean_us", |it| it.points[0].read.as_mut().unwrap().mean_us = 6.0),
         ];
         for (field, damage) in cases {

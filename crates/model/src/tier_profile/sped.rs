@@ -29,7 +29,7 @@ impl TierPoint {
             seconds: self.seconds / factor,
             bytes_per_second: self.bytes_per_second * factor,
             pass_bytes_per_second: self.pass_bytes_per_second.iter().map(|rate| rate * factor).collect(),
-            cpu_us: self.cpu_us / factor,
+            busy_us: self.busy_us / factor,
             read: latency(&self.read),
             write: latency(&self.write),
             ..self.clone()

@@ -48,7 +48,7 @@ pub trait Medium: Send {
 
     /// What a thread that asks for `transfer` now spends on it of its own time, in which it does nothing
     /// else. Nothing, unless it was measured.
-    fn cpu(&self, _transfer: Transfer) -> Nanos {
+    fn holds_up(&self, _transfer: Transfer) -> Nanos {
         Nanos::ZERO
     }
 

@@ -23,7 +23,7 @@ fn profile(latency_us: f64, gbps: f64, depths: &[u32], spread: f64) -> TierProfi
                 let operations = 1000u64;
                 let seconds = operations as f64 * mean_us / f64::from(depth) / 1e6;
                 points.push(TierPoint {
-                    cpu_us: 0.0,
+                    busy_us: 0.0,
                     read_share,
                     room: TierRoom::Used,
                     bytes,
@@ -280,24 +280,27 @@ proptest! {
         prop_assert!((after_write - share / 2.0).abs() < 1e-3);
     }
 
-    /// Broken by: processor time of another size or operation, or of rows that measured none.
+    /// Broken by: what another size, operation or depth spends, or rows that measured none.
     #[test]
     fn a_thread_spends_what_was_measured(read_us in 0.0f64..90.0, write_us in 0.0f64..90.0, at in 0usize..3) {
         let mut profile = profile(100.0, 2.0, &[1, 8], 0.0);
         let larger = |bytes: u64| (bytes as f64).log2();
         for point in &mut profile.points {
             let spent = if point.read_share == 1.0 { read_us } else { write_us };
-            point.cpu_us = spent * larger(point.bytes) / 40.0;
+            point.busy_us = spent * larger(point.bytes) / 40.0 * f64::from(point.depth);
         }
         let mut sizes: Vec<_> = profile.points.iter().map(|point| point.bytes).collect();
         sizes.dedup();
-        let (bytes, medium) = (sizes[at % sizes.len()], measured(&profile));
-        for (operation, spent) in [(Operation::Read, read_us), (Operation::Write, write_us)] {
-            let cpu = medium.cpu(Transfer { operation, ..read(1, bytes) });
-            let expected = spent * larger(bytes) / 40.0 * 1000.0;
-            prop_assert!((cpu.0 as f64 - expected).abs() <= 1.0, "{cpu} {expected}");
+        let (bytes, mut medium) = (sizes[at % sizes.len()], measured(&profile));
+        for depth in [1.0, 2.0] {
+            for (operation, spent) in [(Operation::Read, read_us), (Operation::Write, write_us)] {
+                let spends = medium.holds_up(Transfer { operation, ..read(9, bytes) });
+                let expected = spent * larger(bytes) / 40.0 * depth * 1000.0;
+                prop_assert!((spends.0 as f64 - expected).abs() <= 1.0, "{spends} {expected}");
+            }
+            medium.begin(read(1, bytes), Nanos::ZERO);
         }
-        prop_assert_eq!(example("queued").cpu(read(1, bytes)), Nanos::ZERO);
+        prop_assert_eq!(example("queued").holds_up(read(1, bytes)), Nanos::ZERO);
     }
 
     /// Broken by: a latency that does not grow with the depth beyond the last one that was measured.

@@ -55,8 +55,8 @@ struct Size {
 struct Point {
     depth: f64,
     mean_ns: f64,
-    /// Processor time of who asked, of one operation.
-    cpu_ns: f64,
+    /// How long one operation keeps who asked from anything else.
+    busy_ns: f64,
     /// Latencies at [`TIER_QUANTILES`], over their mean.
     shape: [f64; TIER_QUANTILES.len()],
 }
@@ -123,9 +123,9 @@ impl Curves {
         blend(used, new, beside.new_share)
     }
 
-    /// The processor time of an operation beside others of its kind.
-    pub(super) fn cpu_ns(&self, transfer: Transfer, depth: f64) -> f64 {
-        self.own(transfer).cpu_ns(transfer.bytes, depth)
+    /// How long an operation beside others of its kind keeps who asked from anything else.
+    pub(super) fn busy_ns(&self, transfer: Transfer, depth: f64) -> f64 {
+        self.own(transfer).busy_ns(transfer.bytes, depth)
     }
 
     /// Operations like this one with nothing else beside them.
@@ -209,8 +209,8 @@ impl Mix {
         self.of_size(bytes, |size| size.mean_ns(depth))
     }
 
-    fn cpu_ns(&self, bytes: u64, depth: f64) -> f64 {
-        self.of_size(bytes, |size| size.cpu_ns(depth))
+    fn busy_ns(&self, bytes: u64, depth: f64) -> f64 {
+        self.of_size(bytes, |size| size.busy_ns(depth))
     }
 
     /// Between sizes on a logarithmic scale; what is longer than all takes longer by as much, what is shorter
@@ -238,8 +238,8 @@ impl Size {
     }
 
     /// The same with more than were measured.
-    fn cpu_ns(&self, depth: f64) -> f64 {
-        self.of_depth(depth, |point| point.cpu_ns)
+    fn busy_ns(&self, depth: f64) -> f64 {
+        self.of_depth(depth, |point| point.busy_ns)
     }
 
     fn of_depth(&self, depth: f64, time_ns: impl Fn(&Point) -> f64) -> f64 {
@@ -262,7 +262,7 @@ impl Point {
         Self {
             depth: f64::from(point.depth),
             mean_ns: (latency.mean_us * 1000.0).max(1.0),
-            cpu_ns: point.cpu_us * 1000.0,
+            busy_ns: point.busy_us * 1000.0,
             shape,
         }
     }

@@ -120,6 +120,12 @@ impl Measured {
         }
     }
 
+    /// Operations like `transfer` that would be as many as are under way with it.
+    fn depth_with(&self, transfer: Transfer) -> f64 {
+        let others: f64 = self.under_way.iter().map(Active::pieces).sum();
+        others / pieces(transfer.bytes) + 1.0
+    }
+
     fn first_to_end(&self) -> Option<usize> {
         let ends = |index: &usize| self.under_way[*index].ends_in_ns();
         (0..self.under_way.len()).min_by(|a, b| ends(a).total_cmp(&ends(b)))
@@ -133,8 +139,7 @@ impl Measured {
 impl Medium for Measured {
     fn begin(&mut self, transfer: Transfer, now: Nanos) {
         self.advance(now);
-        let all: f64 = self.under_way.iter().map(Active::pieces).sum::<f64>() + pieces(transfer.bytes);
-        let depth = all / pieces(transfer.bytes);
+        let depth = self.depth_with(transfer);
         let left = match transfer.bytes {
             0 => 0.0,
             _ => self.curves.factor(transfer, depth, self.draw.random()),
@@ -159,10 +164,8 @@ impl Medium for Measured {
         Some(end)
     }
 
-    fn cpu(&self, transfer: Transfer) -> Nanos {
-        let all: f64 = self.under_way.iter().map(Active::pieces).sum();
-        let depth = (all / pieces(transfer.bytes)).max(1.0);
-        Nanos(self.curves.cpu_ns(transfer, depth).round() as u64)
+    fn holds_up(&self, transfer: Transfer) -> Nanos {
+        Nanos(self.curves.busy_ns(transfer, self.depth_with(transfer)).round() as u64)
     }
 
     fn remembers(&self) -> u64 {

@@ -52,7 +52,7 @@ fn args(folder: &Path) -> BenchArgs {
 #[test]
 fn a_single_thread_spends_time_on_what_it_asks_for() {
     let profile = crate::profile::tier::testing::profile();
-    let spent = std::time::Duration::from_nanos((profile.points[0].cpu_us * 1000.0) as u64);
+    let spent = std::time::Duration::from_nanos((profile.points[0].busy_us * 1000.0) as u64);
     let Value::Object(parameters) = serde_json::json!({ "profile": profile }) else { unreachable!() };
     let medium = MediumConfig { name: MEASURED.to_owned(), parameters };
     for (holds_up, expected) in [(true, spent), (false, std::time::Duration::ZERO)] {

@@ -67,7 +67,7 @@ impl Timeline {
         state.begun += 1;
         let apart = state.recent.touch((tier, entry, offset), operation, bytes);
         let transfer = Transfer { id: state.begun, count: 1, operation, bytes, room, apart };
-        let spent = state.media[tier].cpu(transfer);
+        let spent = state.media[tier].holds_up(transfer);
         state.media[tier].begin(transfer, now);
         (transfer.id, spent)
     }

@@ -12,7 +12,7 @@ pub(super) fn latency(scale: f64) -> TierLatency {
 
 pub(crate) fn profile() -> TierProfile {
     let point = |read_share: f64, depth: u32, operations: u64, reads: u64| TierPoint {
-        cpu_us: 1.0,
+        busy_us: 1.0,
         read_share,
         room: TierRoom::Used,
         bytes: 65_536,
