@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,9 @@ SERVER = "http://127.0.0.1:7380"
 
 
 @pytest.fixture
-def folder(repository: Path, measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with what the examples name."""
     (tmp_path / "examples").symlink_to(repository / "examples")
-    shutil.copytree(measured, tmp_path / "measured-run")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

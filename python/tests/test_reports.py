@@ -323,7 +323,7 @@ except ImportError as error:
     print(error, error.name)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"data frames need {missing}: pip install wavetank[pandas] {missing}"
+    assert done.stdout.strip() == f"data frames need {missing}: pip install '.[pandas]' {missing}"
 
 
 def test_a_replay_has_the_parts_of_the_references(replayed: ReplayReport) -> None:

@@ -16,7 +16,7 @@ def needed(module: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
         name = missing.name or module
-        raise ImportError(f"data frames need {name}: pip install wavetank[pandas]", name=name) from missing
+        raise ImportError(f"data frames need {name}: pip install '.[pandas]'", name=name) from missing
 
 
 def frame_of(stream: object) -> pandas.DataFrame:

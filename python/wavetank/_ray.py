@@ -59,7 +59,7 @@ def _connected() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise UnsupportedError("Ray is not installed", "executor", "pip install 'wavetank[ray]'") from error
+        raise UnsupportedError("Ray is not installed", "executor", "pip install '.[ray]'") from error
     if not ray.is_initialized():
         try:
             ray.init(address="auto")

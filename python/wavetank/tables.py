@@ -29,7 +29,7 @@ class Table:
         return self._native.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A data frame; needs pandas and pyarrow (`pip install wavetank[pandas]`)."""
+        """A data frame; needs pandas and pyarrow (`pip install '.[pandas]'`)."""
         return frame_of(self)
 
     def __repr__(self) -> str:

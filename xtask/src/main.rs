@@ -68,7 +68,7 @@ const COMMANDS: &[Chore] = &[
     },
     Chore {
         name: "interop",
-        about: "interop [aiperf | lmcache [DIR]]: tools of others work with ours (6 GB)",
+        about: "interop [aiperf | lmcache [DIR] | ray]: tools of others work with ours (6 GB)",
         run: interop::run,
     },
     Chore {

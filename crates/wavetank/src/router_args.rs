@@ -25,7 +25,7 @@ pub(crate) fn config(typed: &JsonArg, notes: &mut Vec<String>) -> Result<KvConfi
 const LIVE: &str = "it concerns live routers, not replay";
 /// Keys that need tiers behind the GPU's memory.
 pub(crate) const TIERS: [&str; 2] = ["disk_cache_hit_weight", "host_cache_hit_weight"];
-const SHARED: &str = "there is no cache shared by workers";
+const SHARED: &str = "a shared cache is `--tier NAME=SIZE:SPEED,shared`";
 const CONDITIONAL: &str = "it concerns live disaggregated serving";
 
 fn share(value: &Value) -> Result<f64, String> {

@@ -198,7 +198,7 @@ impl From<Unit> for ConcurrencyUnit {
 #[derive(Args)]
 #[command(next_help_heading = "Prefill load model of the router")]
 pub(super) struct AicFlags {
-    /// Engine whose kernels were measured: vllm.
+    /// Engine whose kernels were measured: vllm, sglang or trtllm.
     #[arg(long, value_name = "VALUE")]
     aic_backend: Option<String>,
     /// GPU, a row of `wavetank list gpus`.
@@ -213,28 +213,28 @@ pub(super) struct AicFlags {
     /// GPUs of a worker [default: 1].
     #[arg(long, value_name = "VALUE")]
     aic_tp_size: Option<String>,
-    /// Not available in this release.
+    /// GPUs that split an expert, in a grid that AISimulate exports.
     #[arg(long, value_name = "VALUE")]
     aic_moe_tp_size: Option<String>,
-    /// Not available in this release.
+    /// Ranks that split experts, in a grid that AISimulate exports.
     #[arg(long, value_name = "VALUE")]
     aic_moe_ep_size: Option<String>,
-    /// Not available in this release.
+    /// Ranks of attention: 1, more are not simulated.
     #[arg(long, value_name = "VALUE")]
     aic_attention_dp_size: Option<String>,
     /// Type of the weights: bf16 or fp8.
     #[arg(long, value_name = "VALUE")]
     aic_gemm_dtype: Option<String>,
-    /// Not available in this release.
+    /// Type of the experts, in a grid that AISimulate exports.
     #[arg(long, value_name = "VALUE")]
     aic_moe_dtype: Option<String>,
-    /// Not available in this release.
+    /// Type of attention, in a grid that AISimulate exports.
     #[arg(long, value_name = "VALUE")]
     aic_fmha_dtype: Option<String>,
     /// Type of the KV: bf16 or fp8 [default: bf16].
     #[arg(long, value_name = "VALUE")]
     aic_kv_cache_dtype: Option<String>,
-    /// Not available in this release.
+    /// Type of communication, in a grid that AISimulate exports.
     #[arg(long, value_name = "VALUE")]
     aic_comm_dtype: Option<String>,
     /// Not available in this release.
