@@ -39,7 +39,16 @@ impl KernelIo {
 
 /// Processor time of this process so far.
 pub(crate) fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    seconds(ClockId::ProcessCPUTime)
+}
+
+/// Processor time of this thread so far.
+pub(crate) fn thread_cpu_seconds() -> f64 {
+    seconds(ClockId::ThreadCPUTime)
+}
+
+fn seconds(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 

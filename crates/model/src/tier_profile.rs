@@ -6,6 +6,7 @@
 mod again;
 mod check;
 mod sped;
+mod together;
 
 use std::fmt;
 
@@ -136,6 +137,10 @@ pub struct TierPoint {
     /// written is not in it; 0 where it was not measured.
     #[serde(default)]
     pub busy_us: f64,
+    /// How many ended at once, on average; 0 where that was not seen because threads slept for less than half
+    /// of the time.
+    #[serde(default)]
+    pub ended_at_once: f64,
     /// How long reads took; absent where there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<TierLatency>,

@@ -9,6 +9,7 @@
 
 mod course;
 mod crew;
+mod labour;
 mod plan;
 mod point;
 mod set;

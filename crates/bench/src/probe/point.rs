@@ -10,9 +10,11 @@ use wavetank_model::{IoTimes, Result, TIER_QUANTILES, TierLatency, TierPoint};
 use wavetank_store::Lane;
 
 use super::crew::{Crew, Halt, Hand};
+use super::labour::Labour;
 use super::plan::Load;
 use super::set::{Ended, ended};
 use super::window::{Moment, Span, Window};
+use crate::kernel::thread_cpu_seconds;
 
 /// Which share of the time goes by before anything is counted.
 const WARM_UP_SHARE: f64 = 0.2;
@@ -41,7 +43,7 @@ pub(super) fn fill(crew: Crew<'_>, entries: &Range<u64>) -> Result<Option<Seen>>
         let mut seen = Seen::default();
         let labour = Labour::begin(&mut hand.lane);
         write_all(&mut hand, entries, halt, |ended, times| seen.count(ended, times, start.elapsed()))?;
-        seen.busy_seconds = labour.seconds(&mut hand.lane);
+        seen.busy_seconds = labour.busy_seconds(&mut hand.lane);
         Ok(seen)
     })?;
     Ok(parts.and_then(|parts| parts.into_iter().reduce(Seen::beside)))
@@ -68,7 +70,7 @@ fn write_all(
 /// One thread's operations.
 fn count(mut hand: Hand, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
     let mut seen = Seen::default();
-    let mut labour = None;
+    let mut labour: Option<Labour> = None;
     (0..hand.depth).for_each(|_| hand.part.ask(&mut hand.lane));
     while let Some(done) = hand.lane.wait() {
         if halt.is_called() {
@@ -79,37 +81,23 @@ fn count(mut hand: Hand, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
             Moment::Before => {}
             Moment::Inside(elapsed) => {
                 seen.count(ended, done.times, elapsed);
-                labour.get_or_insert_with(|| Labour::begin(&mut hand.lane));
+                match &mut labour {
+                    Some(labour) => labour.saw_end(&mut hand.lane),
+                    None => labour = Some(Labour::begin(&mut hand.lane)),
+                }
             }
             Moment::After => {
-                seen.busy_seconds += labour.take().map_or(0.0, |labour: Labour| labour.seconds(&mut hand.lane));
+                seen.end(labour.take(), &mut hand.lane);
                 continue;
             }
         }
         hand.part.ask(&mut hand.lane);
     }
-    seen.busy_seconds += labour.map_or(0.0, |labour| labour.seconds(&mut hand.lane));
+    seen.end(labour, &mut hand.lane);
     Ok(seen)
 }
 
-/// How long a thread is busy from one operation on: all the time in which it does not sleep until devices are
-/// done. What a file system has it wait for, as for its journal when a file is made, counts.
-struct Labour {
-    begun: Instant,
-    asleep: Duration,
-}
-
-impl Labour {
-    fn begin(lane: &mut Lane) -> Self {
-        Self { asleep: lane.asleep(), begun: Instant::now() }
-    }
-
-    fn seconds(&self, lane: &mut Lane) -> f64 {
-        self.begun.elapsed().saturating_sub(lane.asleep() - self.asleep).as_secs_f64()
-    }
-}
-
-/// How long making the bytes of an entry keeps a thread busy: of writes with nothing behind them, once buffers
+/// Processor time that making the bytes of an entry takes: of writes with nothing behind them, once buffers
 /// have been touched. Those of a drive are when its queue takes them, before anything is measured.
 pub(super) fn making_seconds(crew: Crew<'_>) -> Result<f64> {
     const BYTES: u64 = 64 << 20;
@@ -117,9 +105,9 @@ pub(super) fn making_seconds(crew: Crew<'_>) -> Result<f64> {
     let entries = (BYTES / load.bytes.max(1)).clamp(8, 512);
     let spent = Crew { load, threads: 1, ..crew }.work(|mut hand, halt| {
         write_all(&mut hand, &(0..entries), halt, |_, _| ())?;
-        let labour = Labour::begin(&mut hand.lane);
+        let before = thread_cpu_seconds();
         write_all(&mut hand, &(0..2 * entries), halt, |_, _| ())?;
-        Ok(labour.seconds(&mut hand.lane))
+        Ok(thread_cpu_seconds() - before)
     })?;
     Ok(spent.map_or(0.0, |threads| threads.iter().sum::<f64>() / entries as f64))
 }
@@ -129,11 +117,20 @@ pub(super) fn making_seconds(crew: Crew<'_>) -> Result<f64> {
 pub(super) struct Seen {
     elapsed: Duration,
     busy_seconds: f64,
+    /// Of all threads together.
+    ended_at_once: f64,
     reads: Latencies,
     writes: Latencies,
 }
 
 impl Seen {
+    /// What a thread did with its time, if anything ended.
+    fn end(&mut self, labour: Option<Labour>, lane: &mut Lane) {
+        let Some(labour) = labour else { return };
+        self.busy_seconds = labour.busy_seconds(lane);
+        self.ended_at_once = labour.ended_at_once(lane);
+    }
+
     fn count(&mut self, ended: Ended, times: IoTimes, elapsed: Duration) {
         match ended {
             Ended::Read => self.reads.record(times),
@@ -147,6 +144,7 @@ impl Seen {
     fn beside(mut self, other: Self) -> Self {
         self.elapsed = self.elapsed.max(other.elapsed);
         self.busy_seconds += other.busy_seconds;
+        self.ended_at_once += other.ended_at_once;
         self.reads.add(&other.reads);
         self.writes.add(&other.writes);
         self
@@ -158,6 +156,7 @@ impl Seen {
 pub(super) struct Tally {
     seconds: f64,
     busy_seconds: f64,
+    ended_at_once: f64,
     pass_bytes_per_second: Vec<f64>,
     reads: Latencies,
     writes: Latencies,
@@ -172,6 +171,7 @@ impl Tally {
         }
         self.seconds += seconds;
         self.busy_seconds += seen.busy_seconds;
+        self.ended_at_once += seen.ended_at_once;
         self.pass_bytes_per_second.push(operations as f64 * load.bytes as f64 / seconds);
         self.reads.add(&seen.reads);
         self.writes.add(&seen.writes);
@@ -181,6 +181,7 @@ impl Tally {
     pub(super) fn point(self, load: Load, making_seconds: f64) -> Option<TierPoint> {
         let operations = self.reads.count + self.writes.count;
         let busy_seconds = self.busy_seconds - making_seconds * self.writes.count as f64;
+        let passes = self.pass_bytes_per_second.len() as f64;
         let (read, write) = (self.reads.summary(), self.writes.summary());
         let longest = [&read, &write].into_iter().flatten().map(TierLatency::longest_us).fold(0.0, f64::max);
         (operations > 0).then(|| TierPoint {
@@ -194,6 +195,7 @@ impl Tally {
             bytes_per_second: operations as f64 * load.bytes as f64 / self.seconds,
             pass_bytes_per_second: self.pass_bytes_per_second,
             busy_us: (busy_seconds / operations as f64 * 1e6).clamp(0.0, longest),
+            ended_at_once: (self.ended_at_once / passes).min(f64::from(load.depth)),
             read,
             write,
         })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use wavetank_model::TierLatency;
 use wavetank_store::backend::{Completion, Held, NewEntry, Piece, Port, Seal};
 use wavetank_store::buffer::{Buffer, Region};
-use wavetank_store::wrappers::throttle::{Limits, wrap};
+use wavetank_store::wrappers::throttle::{Bandwidth, Limits, wrap};
 
 use super::*;
 
@@ -108,6 +108,7 @@ fn check(plan: &ProbePlan, probed: &Probed) {
         }
         let longest = point.read.iter().chain(&point.write).map(TierLatency::longest_us).fold(0.0, f64::max);
         assert!((0.0..=longest).contains(&point.busy_us), "{point:?}");
+        assert!((0.0..=f64::from(point.depth)).contains(&point.ended_at_once), "{point:?}");
         assert!(point.busy_us > 0.0 || point.reads == 0, "reading takes a thread's time: {point:?}");
         for latency in point.read.iter().chain(&point.write) {
             assert!(latency.quantiles_us.is_sorted() && latency.quantiles_us[0] > 0.0);
@@ -142,8 +143,11 @@ fn as_much_is_in_flight_as_asked_for_and_no_more() {
     for (depth, threads) in [(1, 1), (4, 1), (5, 2), (1, 2)] {
         let count = Arc::new(Count::default());
         let limits = Limits { latency: Duration::from_micros(200), ..Limits::default() };
-        let counted: Arc<dyn Backend> =
-            Arc::new(Counted { inner: wrap(memory(), limits), count: Arc::clone(&count) });
+        let counted: Arc<dyn Backend> = Arc::new(Counted {
+            inner: wrap(memory(), limits),
+            count: Arc::clone(&count),
+            nap: Duration::ZERO,
+        });
         let whole = plan("memory", Path::new(""));
         let plan = ProbePlan { sizes: vec![SMALL], depths: vec![depth], threads, ..whole };
         probed_on(counted, &plan);
@@ -168,6 +172,29 @@ fn what_a_device_takes_is_in_the_numbers() {
         let most = f64::from(point.depth) * (point.seconds / latency.as_secs_f64() + 1.0);
         assert!(point.operations as f64 <= most, "{point:?}");
     }
+}
+
+/// Broken by: ends that are counted by pieces or rounds of the queue, and sleep that is not seen.
+#[test]
+fn ends_that_come_at_once_are_told_from_those_that_come_one_by_one() {
+    let whole = plan("memory", Path::new(""));
+    let plan = ProbePlan {
+        sizes: vec![LARGE],
+        depths: vec![3],
+        read_shares: vec![1.0],
+        working_set_bytes: 64 << 20,
+        sustained_seconds: 0.0,
+        seconds_per_point: 0.2,
+        ..whole
+    };
+    let nap = Duration::from_millis(5);
+    let together = Counted { inner: memory(), count: Arc::default(), nap };
+    let bandwidth = Bandwidth::Shared(Some(LARGE as f64 / nap.as_nanos() as f64));
+    let apart = wrap(memory(), Limits { bandwidth, ..Limits::default() });
+    let point = |backend| probed_on(backend, &plan).points.remove(0);
+    let (together, apart) = (point(Arc::new(together)), point(apart));
+    assert!(together.ended_at_once > 2.5 && together.busy_us < 4000.0, "{together:?}");
+    assert!((1.0..2.0).contains(&apart.ended_at_once), "{apart:?}");
 }
 
 /// Broken by: a latency without the wait for a place at the device. What is in flight for a while is that
@@ -273,6 +300,8 @@ struct Count {
 struct Counted {
     inner: Arc<dyn Backend>,
     count: Arc<Count>,
+    /// How long whoever waits sleeps before anything is told.
+    nap: Duration,
 }
 
 struct CountedPort {
@@ -280,12 +309,13 @@ struct CountedPort {
     count: Arc<Count>,
     /// How many of them are of this port.
     own: usize,
+    nap: Duration,
 }
 
 impl Backend for Counted {
     fn port(self: Arc<Self>, region: &Arc<Region>, depth: usize) -> io::Result<Box<dyn Port>> {
         let inner = Arc::clone(&self.inner).port(region, depth)?;
-        Ok(Box::new(CountedPort { inner, count: Arc::clone(&self.count), own: 0 }))
+        Ok(Box::new(CountedPort { inner, count: Arc::clone(&self.count), own: 0, nap: self.nap }))
     }
 }
 
@@ -328,6 +358,9 @@ impl Port for CountedPort {
     }
 
     fn reap(&mut self, deadline: Option<Instant>, done: &mut Vec<Completion>) -> io::Result<()> {
+        if deadline.is_some() {
+            std::thread::sleep(self.nap);
+        }
         let reaped = self.inner.reap(deadline, done);
         self.look();
         reaped

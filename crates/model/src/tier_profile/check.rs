@@ -130,7 +130,11 @@ impl TierPoint {
         ];
         let longest = self.read.iter().chain(&self.write).map(TierLatency::longest_us).fold(0.0, f64::max);
         let is_spent = (0.0..=longest).contains(&self.busy_us);
-        let spent = [(is_spent, "busy_us", "must be between 0 and the longest that was seen")];
+        let is_some = (0.0..=f64::from(self.depth)).contains(&self.ended_at_once);
+        let spent = [
+            (is_spent, "busy_us", "must be between 0 and the longest that was seen"),
+            (is_some, "ended_at_once", "must be between 0 and the depth"),
+        ];
         let latencies = || self.read.iter().chain(&self.write).find_map(TierLatency::flaw);
         broken(&rules).or_else(latencies).or_else(|| broken(&spent))
     }
@@ -172,15 +176,16 @@ fn broken(rules: &[Rule]) -> Option<(&'static str, &'static str)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::{TierOrigin, TierRoom, TierSettings};
     use super::*;
     use crate::Operation;
 
-    fn profile() -> TierProfile {
+    pub(in super::super) fn profile() -> TierProfile {
         let latency = TierLatency { mean_us: 5.0, device_mean_us: 4.0, quantiles_us: [5.0; 10] };
         let point = TierPoint {
             busy_us: 1.0,
+            ended_at_once: 0.0,
             read_share: 1.0,
             room: TierRoom::Used,
             bytes: 4096,
@@ -223,7 +228,7 @@ mod tests {
     fn what_cannot_have_been_measured_is_found() {
         type Damage = fn(&mut TierProfile);
         assert_eq!(profile().flaw(), None);
-        let cases: [(&str, Damage); 17] = [
+        let cases: [(&str, Damage); 18] = [
             ("layout", |it| it.layout.push('1')),
             ("points", |it| it.points.clear()),
             ("bytes", |it| it.points.push(it.points[0].clone())),
@@ -250,6 +255,7 @@ mod tests {
             ("write", |it| it.points[0].write = it.points[0].read.clone()),
             ("quantiles_us", |it| it.points[0].read.as_mut().unwrap().quantiles_us[3] = 4.0),
             ("busy_us", |it| it.points[0].busy_us = 5.1),
+            ("ended_at_once", |it| it.points[0].ended_at_once = 1.5),
             ("mean_us", |it| it.points[0].read.as_mut().unwrap().mean_us = 6.0),
         ];
         for (field, damage) in cases {

@@ -24,6 +24,7 @@ fn profile(latency_us: f64, gbps: f64, depths: &[u32], spread: f64) -> TierProfi
                 let seconds = operations as f64 * mean_us / f64::from(depth) / 1e6;
                 points.push(TierPoint {
                     busy_us: 0.0,
+                    ended_at_once: 0.0,
                     read_share,
                     room: TierRoom::Used,
                     bytes,
@@ -66,6 +67,12 @@ fn built(name: &str, parameters: Value) -> Box<dyn Medium> {
 
 fn measured(profile: &TierProfile) -> Box<dyn Medium> {
     built("measured", json!({"profile": profile}))
+}
+
+/// The same, seen to end together.
+fn together(mut profile: TierProfile) -> TierProfile {
+    profile.points.iter_mut().for_each(|point| point.ended_at_once = f64::from(point.depth));
+    profile
 }
 
 fn example(name: &str) -> Box<dyn Medium> {
@@ -287,7 +294,7 @@ proptest! {
         let larger = |bytes: u64| (bytes as f64).log2();
         for point in &mut profile.points {
             let spent = if point.read_share == 1.0 { read_us } else { write_us };
-            point.busy_us = spent * larger(point.bytes) / 40.0 * f64::from(point.depth);
+            point.busy_us = spent * larger(point.bytes) / 400.0 * f64::from(point.depth);
         }
         let mut sizes: Vec<_> = profile.points.iter().map(|point| point.bytes).collect();
         sizes.dedup();
@@ -295,7 +302,7 @@ proptest! {
         for depth in [1.0, 2.0] {
             for (operation, spent) in [(Operation::Read, read_us), (Operation::Write, write_us)] {
                 let spends = medium.holds_up(Transfer { operation, ..read(9, bytes) });
-                let expected = spent * larger(bytes) / 40.0 * depth * 1000.0;
+                let expected = spent * larger(bytes) / 400.0 * depth * 1000.0;
                 prop_assert!((spends.0 as f64 - expected).abs() <= 1.0, "{spends} {expected}");
             }
             medium.begin(read(1, bytes), Nanos::ZERO);
@@ -310,6 +317,7 @@ proptest! {
     ) {
         let media = [
             measured(&profile(latency_us, 3.0, &[1, 2, 4, 8, 16, 32], 0.0)),
+            measured(&together(profile(latency_us, 3.0, &[1, 2, 4, 8, 16, 32], 0.0))),
             built("queued", json!({"gbps": 3.0})),
             built("queued", json!({"gbps": 3.0, "order": "fifo"})),
         ];
@@ -323,6 +331,35 @@ proptest! {
                 prop_assert!(rate >= peak * 0.99, "{rate} {peak}");
             }
         }
+    }
+
+    /// Broken by: an end that is told while something is left to do, and work that is not done meanwhile.
+    #[test]
+    fn what_ends_together_takes_as_long_as_all_of_it(
+        sizes in proptest::collection::vec(4096u64..4_000_000, 2..12), later_us in 0u64..8000
+    ) {
+        let profile = profile(50.0, 1.0, &[1, 2, 4, 8, 16], 0.5);
+        let (half, later) = (sizes.len() as u64 / 2, Nanos(later_us * 1000));
+        let ends = |profile: &TierProfile| {
+            let mut medium = measured(profile);
+            let (first, second) = sizes.split_at(half as usize);
+            (0..).zip(first).for_each(|(id, &bytes)| medium.begin(read(id, bytes), Nanos::ZERO));
+            let mut ends = ended(medium.as_mut(), later);
+            (half..).zip(second).for_each(|(id, &bytes)| medium.begin(read(id, bytes), later));
+            ends.extend(drain(medium.as_mut()));
+            ends
+        };
+        let (alone, at_once) = (ends(&profile), ends(&together(profile.clone())));
+        let last = |ids: std::ops::Range<u64>| {
+            alone.iter().filter(|(id, _)| ids.contains(id)).map(|(_, at)| *at).max().unwrap()
+        };
+        let all = 0..sizes.len() as u64;
+        let told = |ids: std::ops::Range<u64>, at: Nanos| ids.map(move |id| (id, at));
+        let expected: Vec<_> = match last(0..half) <= later {
+            true => told(0..half, last(0..half)).chain(told(half..all.end, last(half..all.end))).collect(),
+            false => told(all.clone(), last(all)).collect(),
+        };
+        prop_assert_eq!(at_once, expected);
     }
 
     /// Broken by: bandwidth that is given to one for longer than it is there.

@@ -4,6 +4,9 @@
 //! Every transfer has one unit of work, times a draw from the latencies that were seen, and gets it done at
 //! the rate of the mean latency at the present depth. So operations that meet nobody take what they took at
 //! depth one, as many as were measured together have the bandwidth that was measured, and more have no more.
+//!
+//! A device whose reads were seen to end together (the queue of a virtual machine may be answered when it is
+//! empty) tells of no end before all that is under way is done, what begins meanwhile included.
 
 mod curves;
 
@@ -28,8 +31,10 @@ pub(super) const ENTRY: Entry = Entry {
         Ok(Box::new(Measured {
             curves,
             draw: seeded(seed, "medium"),
+            ends_together: profile.ends_together(),
             at: Nanos::ZERO,
             under_way: Vec::new(),
+            untold: Vec::new(),
         }))
     },
     sped: |parameters, factor| {
@@ -54,9 +59,13 @@ const WINDOW: u64 = 32;
 struct Measured {
     curves: Curves,
     draw: Draw,
+    /// Whether ends are told when nothing is left to do.
+    ends_together: bool,
     /// Up to when the work of those under way counts.
     at: Nanos,
     under_way: Vec<Active>,
+    /// What is done and was not told.
+    untold: Vec<TransferId>,
 }
 
 /// A transfer under way.
@@ -153,15 +162,21 @@ impl Medium for Measured {
     }
 
     fn end(&mut self, now: Nanos, ended: &mut Vec<TransferId>) -> Option<Nanos> {
-        let index = self.first_to_end()?;
-        let end = self.end_of(index);
-        if end > now {
-            return None;
+        loop {
+            let index = self.first_to_end()?;
+            let end = self.end_of(index);
+            if end > now {
+                return None;
+            }
+            self.advance(end);
+            self.untold.push(self.under_way.remove(index).transfer.id);
+            self.reconsider();
+            if !self.ends_together || self.under_way.is_empty() {
+                self.untold.sort_unstable();
+                ended.append(&mut self.untold);
+                return Some(end);
+            }
         }
-        self.advance(end);
-        ended.push(self.under_way.remove(index).transfer.id);
-        self.reconsider();
-        Some(end)
     }
 
     fn holds_up(&self, transfer: Transfer) -> Nanos {

@@ -13,6 +13,7 @@ pub(super) fn latency(scale: f64) -> TierLatency {
 pub(crate) fn profile() -> TierProfile {
     let point = |read_share: f64, depth: u32, operations: u64, reads: u64| TierPoint {
         busy_us: 1.0,
+        ended_at_once: f64::from(depth.min(2)),
         read_share,
         room: TierRoom::Used,
         bytes: 65_536,

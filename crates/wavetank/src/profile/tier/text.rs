@@ -29,8 +29,13 @@ pub fn table(profile: &TierProfile) -> String {
         table.add_row(cells(point));
     }
     let partial = if profile.partial { " (partial)" } else { "" };
-    let below =
-        [footnote(profile), left_out(profile), again(profile), profile.sustained.as_ref().map(sustained)];
+    let below = [
+        footnote(profile),
+        left_out(profile),
+        together(profile),
+        again(profile),
+        profile.sustained.as_ref().map(sustained),
+    ];
     let below: String = below.into_iter().flatten().collect();
     format!("wavetank profile tier{partial}\n{}\n{}\n{table}\n{below}", place(profile), settings(profile))
 }
@@ -60,6 +65,13 @@ fn left_out(profile: &TierProfile) -> Option<String> {
     let deepest = profile.points.iter().map(|point| point.depth).max()?;
     let is_whole = largest.saturating_mul(u64::from(deepest)) <= most;
     (!is_whole).then(|| format!("Left out: points with more than {} in flight\n", size(most)))
+}
+
+/// That ends come together, where they do.
+fn together(profile: &TierProfile) -> Option<String> {
+    let told =
+        "Reads under way together end together: this device tells of ends when nothing is left to do\n";
+    profile.ends_together().then(|| told.to_owned())
 }
 
 fn place(profile: &TierProfile) -> String {
