@@ -331,12 +331,12 @@ mod tests {
         for (text, expected) in [
             ("", "--price: \"\" is no NAME=VALUE\nhint: such as gpu_hour=2.5"),
             ("gpu_hour", "--price: \"gpu_hour\" is no NAME=VALUE"),
-            ("gpu_hour=-1", "--price: \"gpu_hour\" must be a number, 0 or more, not -1.0"),
-            ("gpu_hour=nan", "--price: \"gpu_hour\" must be a number, 0 or more, not \"nan\""),
+            ("gpu_hour=-1", "--price: \"gpu_hour\" must be a number from 0 to 1e12, not -1.0"),
+            ("gpu_hour=nan", "--price: \"gpu_hour\" must be a number from 0 to 1e12, not \"nan\""),
             ("gpu_hour=2,gpu_hour=3", "--price: \"gpu_hour\" is given twice"),
             ("gpu_hour=2,gpu=h200", "--price: \"gpu_hour\" is the price of every GPU: leave out \"gpu\""),
             ("gpu_hours=2", "--price: unknown field \"gpu_hours\"\nhint: did you mean gpu_hour?"),
-            ("ram_gib_hour=cheap", "--price: \"ram_gib_hour\" must be a number, 0 or more, not \"cheap\""),
+            ("ram_gib_hour=cheap", "--price: \"ram_gib_hour\" must be a number from 0 to 1e12, not \"cheap\""),
             ("gpu=h2000", "--price: GPU \"h2000\" has no price\nhint: "),
         ] {
             let message = CostSpec::of_flag(text, "--price").unwrap_err().to_string();
