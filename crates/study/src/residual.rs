@@ -103,10 +103,12 @@ impl Residuals {
             return Err(misplaced(path, "is no report of a simulated benchmark")
                 .hint("the first is of `bench --simulate`, the others of the same without it"));
         }
+        check_whole(path, report)?;
         for (path, other) in real {
             if clock(other) != "wall" {
                 return Err(misplaced(path, "is no report of a real benchmark"));
             }
+            check_whole(path, other)?;
             check_plan((path, other), report)?;
         }
         let mut rows = Vec::new();
@@ -120,9 +122,10 @@ impl Residuals {
         Ok(Self { runs: real.len(), rows })
     }
 
-    /// Whether everything that can be judged is near enough.
+    /// Whether there is something to judge, and all of it is near enough.
     pub fn passed(&self) -> bool {
-        self.rows.iter().all(|row| row.passed != Some(false))
+        let mut judged = self.rows.iter().filter_map(|row| row.passed).peekable();
+        judged.peek().is_some() && judged.all(|passed| passed)
     }
 
     /// A row for each number.
@@ -174,6 +177,14 @@ impl Residual {
             passed: is_judged.then_some(error.abs() <= kind.bound()),
             measured,
         })
+    }
+}
+
+/// Refuses a run that was ended before its time: it counts less than was planned.
+fn check_whole(path: &Path, report: &Value) -> Result<()> {
+    match report["partial"] == true {
+        true => Err(misplaced(path, "is of a run that was interrupted").hint("run it again to its end")),
+        false => Ok(()),
     }
 }
 
@@ -271,5 +282,36 @@ mod tests {
         assert!(refusal(&simulated, simulated.clone()).contains("is no report of a real benchmark"));
         let other = refusal(&simulated, report("wall", 1, 1.0, 16));
         assert!(other.contains("real.json: is of another plan: `run.users` is 16, not 1"), "{other}");
+    }
+
+    /// Broken by: half a run on either side that is compared as a whole one.
+    #[test]
+    fn interrupted_runs_are_refused() {
+        let interrupted = |mut report: Value| {
+            report["partial"] = json!(true);
+            report
+        };
+        let (simulated, real) = (report("simulated", 1, 1.0, 1), report("wall", 1, 1.0, 1));
+        for (simulated, real, file) in [
+            (interrupted(simulated.clone()), real.clone(), "sim.json"),
+            (simulated.clone(), interrupted(real.clone()), "real.json"),
+        ] {
+            let refusal = held(&simulated, &[real]).unwrap_err().to_string();
+            assert!(refusal.starts_with(&format!("{file}: is of a run that was interrupted")), "{refusal}");
+        }
+        assert!(held(&simulated, &[real]).is_ok());
+    }
+
+    /// Broken by: nothing that was judged taken for nothing that was wrong.
+    #[test]
+    fn nothing_judged_is_nothing_passed() {
+        let idle = |clock: &str| {
+            let tiers = json!([{ "role": "storage",
+                "reads": { "operations": 3, "bytes": 0, "total_ms": { "mean": 1.0, "p95": 2.0 } } }]);
+            json!({ "plan": {}, "summary": { "clock": clock, "tiers": tiers } })
+        };
+        let residuals = held(&idle("simulated"), &[idle("wall")]).unwrap();
+        assert!(residuals.rows.iter().all(|row| row.passed.is_none()) && residuals.rows.len() == 2);
+        assert!(!residuals.passed());
     }
 }
