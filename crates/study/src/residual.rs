@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 use wavetank_model::{Error, Result, TierRole};
+use wavetank_report::median;
 use wavetank_report::render::table::framed;
 use wavetank_report::storage::differences;
 
@@ -159,7 +160,7 @@ impl Residual {
         if simulated_value == 0.0 && measured.iter().all(|value| *value == 0.0) {
             return None;
         }
-        let median = median(&measured);
+        let median = median(&measured).unwrap_or_default();
         let share = |difference: f64| if difference == 0.0 { 0.0 } else { difference / median };
         let (least, most) = measured
             .iter()
@@ -215,16 +216,6 @@ fn clock(report: &Value) -> &str {
 
 fn misplaced(path: &Path, what: impl Into<String>) -> Error {
     Error::input(what.into()).at(path.display().to_string())
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => values[count / 2],
-        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
-    }
 }
 
 fn shown(kind: Kind, value: f64) -> String {
