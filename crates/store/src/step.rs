@@ -93,7 +93,9 @@ impl Lane {
     fn begin_displace(&mut self, index: usize, displaced: Displaced, out_of_patience: bool) -> Begun {
         let Displaced { entry, from, to, gone } = displaced;
         let fact = match to {
-            Destination::Tier(tier) => return self.begin_demotion(index, entry, (from, tier), out_of_patience),
+            Destination::Tier(tier) => {
+                return self.begin_demotion(index, entry, (from, tier), out_of_patience);
+            }
             Destination::Out => StoreFact::Evicted { tier: from },
             Destination::Below(_) | Destination::Above(_) => StoreFact::Dropped { tier: from },
         };

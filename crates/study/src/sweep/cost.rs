@@ -336,7 +336,10 @@ mod tests {
             ("gpu_hour=2,gpu_hour=3", "--price: \"gpu_hour\" is given twice"),
             ("gpu_hour=2,gpu=h200", "--price: \"gpu_hour\" is the price of every GPU: leave out \"gpu\""),
             ("gpu_hours=2", "--price: unknown field \"gpu_hours\"\nhint: did you mean gpu_hour?"),
-            ("ram_gib_hour=cheap", "--price: \"ram_gib_hour\" must be a number from 0 to 1e12, not \"cheap\""),
+            (
+                "ram_gib_hour=cheap",
+                "--price: \"ram_gib_hour\" must be a number from 0 to 1e12, not \"cheap\"",
+            ),
             ("gpu=h2000", "--price: GPU \"h2000\" has no price\nhint: "),
         ] {
             let message = CostSpec::of_flag(text, "--price").unwrap_err().to_string();

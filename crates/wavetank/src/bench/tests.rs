@@ -326,11 +326,7 @@ fn what_has_no_effect_is_said() {
 #[test]
 fn options_of_devices_have_no_effect_on_media() {
     let medium = r#"disk={"name": "queued", "gbps": 1.0}"#.to_owned();
-    let real = BenchArgs {
-        durable: true,
-        backend_options: vec!["engine=threads".to_owned()],
-        ..small()
-    };
+    let real = BenchArgs { durable: true, backend_options: vec!["engine=threads".to_owned()], ..small() };
     let simulated = BenchArgs { simulate: vec![medium], ..real.clone() };
     let warnings = |args| plan(args).warnings.join("\n");
     for flag in ["--durable", "--backend-option"] {
