@@ -91,40 +91,30 @@ impl Lane {
     }
 
     fn begin_displace(&mut self, index: usize, displaced: Displaced, out_of_patience: bool) -> Begun {
-        let Displaced { entry, from, to, gone } = displaced;
-        let fact = match to {
-            Destination::Tier(tier) => {
-                return self.begin_demotion(index, entry, (from, tier), out_of_patience);
-            }
+        let from = displaced.from;
+        let fact = match displaced.to {
+            Destination::Tier(to) => return self.begin_demotion(index, displaced, to, out_of_patience),
             Destination::Out => StoreFact::Evicted { tier: from },
             Destination::Below(_) | Destination::Above(_) => StoreFact::Dropped { tier: from },
         };
+        let Displaced { entry, gone, .. } = displaced;
         // What cannot be removed is counted, and nothing else follows.
         let _ = self.remove_copies(gone);
         self.say(entry.key.fingerprint(), entry.bytes, fact, IoTimes::default());
         Begun::Over
     }
 
-    fn begin_demotion(
-        &mut self,
-        index: usize,
-        entry: Arc<Stored>,
-        (from, to): (TierId, TierId),
-        out_of_patience: bool,
-    ) -> Begun {
-        let Some(held) = entry.copy(from) else {
+    fn begin_demotion(&mut self, index: usize, step: Displaced, to: TierId, out_of_patience: bool) -> Begun {
+        let Some(held) = step.entry.copy(step.from) else {
             // Removed, or found damaged by a reader, while this step waited: nothing is left to move.
-            self.lost(index, &entry);
+            self.lost(index, &step.entry);
             return Begun::Over;
         };
-        let moved = self.begin_move(&entry, (from, held), to);
-        let gone = Vec::new();
-        let displaced = |entry| Step::Displace(Displaced { entry, from, to: Destination::Tier(to), gone });
-        match moved {
-            Ok(transfer) => Begun::Moving(displaced(entry), transfer),
-            Err(e) if waits(&e) && !out_of_patience => Begun::Blocked(displaced(entry)),
+        match self.begin_move(&step.entry, (step.from, held), to) {
+            Ok(transfer) => Begun::Moving(Step::Displace(step), transfer),
+            Err(e) if waits(&e) && !out_of_patience => Begun::Blocked(Step::Displace(step)),
             Err(_) => {
-                self.demotion_failed(index, &entry, to);
+                self.demotion_failed(index, &step.entry, to);
                 Begun::Over
             }
         }
