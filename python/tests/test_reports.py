@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 import pickle
 import re
 import subprocess
@@ -17,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 
 import wavetank
-from wavetank import BenchReport, Page, Plot, ReplayReport, Report, UsageError, ValidateReport
+from wavetank import BenchReport, Page, Plot, ReplayReport, Report, UsageError, ValidateReport, _files
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -352,3 +353,27 @@ def test_reports_travel(replayed: ReplayReport) -> None:
     """Broken by: a report that cannot go to another process, where sweeps make them."""
     sent = pickle.loads(pickle.dumps(ReplayReport(replayed)))
     assert sent == replayed and sent._repr_html_() == replayed._repr_html_()
+
+
+def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken by: a file that is emptied before it is written, a part that stays, or a mode that is lost."""
+    path = tmp_path / "r.json"
+    path.write_text("before")
+    path.chmod(0o600)
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+
+    def full(part: str, content: bytes) -> None:
+        Path(part).write_bytes(content[:1])
+        raise OSError(28, "No space left on device", part)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_files, "_fill", full)
+        with pytest.raises(OSError, match="No space left on device: '.*link.json'"):
+            Report({"a": 1}).save(link)
+    assert path.read_text() == "before"
+    assert sorted(os.listdir(tmp_path)) == ["link.json", "r.json"]
+    Report({"a": 1}).save(link)
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert (path.stat().st_mode & 0o777, link.is_symlink()) == (0o600, True)
+    assert sorted(os.listdir(tmp_path)) == ["link.json", "r.json"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from wavetank import _check, _markup, _wavetank
+from wavetank import _check, _files, _markup, _wavetank
 from wavetank._check import PathLike
 from wavetank.errors import UsageError
 
@@ -34,8 +34,7 @@ class Plot:
         if ending not in (".svg", ".png"):
             raise UsageError("is no name of a plot", name, "end it with .svg or .png")
         content = self.png if ending == ".png" else self.svg.encode()
-        with open(name, "wb") as file:
-            file.write(content)
+        _files.write(name, content)
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -59,8 +58,7 @@ class Pictured:
     def save_html(self, path: PathLike, title: str | None = None) -> None:
         """Write that page."""
         name, content = _check.path("path", path), self.to_html(title)
-        with open(name, "w", encoding="utf-8") as file:
-            file.write(content)
+        _files.write(name, content.encode())
 
     @property
     def plots(self) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from wavetank import _check, _markup, _wavetank
+from wavetank import _check, _files, _markup, _wavetank
 from wavetank._check import PathLike
 from wavetank._frames import frame_with
 from wavetank._markup import number, percent
@@ -31,8 +31,7 @@ class Document(dict[str, Any]):
     def save(self, path: PathLike) -> None:
         """Write that to a file."""
         name, content = _check.path("path", path), self.to_json()
-        with open(name, "w", encoding="utf-8") as file:
-            file.write(content)
+        _files.write(name, content.encode())
 
 
 class Report(Pictured, Document):

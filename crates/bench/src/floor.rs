@@ -57,8 +57,11 @@ pub(crate) struct Floor<'a> {
     pulse: PulseState,
     failures: u32,
     /// Failures the store reports, also where no request sees them.
-    device_failures: u32,
+    device_failures: Streaks,
 }
+
+/// Failures in a row, by tier: what one tier does well says nothing about another.
+struct Streaks(Vec<u32>);
 
 /// A place in the line of those who want to write.
 pub(crate) type Ticket = u64;
@@ -122,7 +125,7 @@ impl<'a> Floor<'a> {
             },
             pulse: PulseState { next: Instant::now() + PULSE, served: 0, tokens: 0, latency: histogram() },
             failures: 0,
-            device_failures: 0,
+            device_failures: Streaks(vec![0; plan.tiers.len()]),
         }
     }
 
@@ -147,9 +150,10 @@ impl<'a> Floor<'a> {
             self.close(now, Ended::Interrupted);
         } else if let Some(error) = self.log.as_mut().and_then(|log| log.failed.take()) {
             self.close(now, Ended::Failed(format!("the log cannot be written: {error}")));
-        } else if self.device_failures >= MOST_FAILURES {
-            let why =
-                format!("devices failed {MOST_FAILURES} times, most likely while entries fell to storage");
+        } else if self.device_failures.longest() >= MOST_FAILURES {
+            let why = format!(
+                "a device failed {MOST_FAILURES} times in a row, most likely while entries fell to storage"
+            );
             self.close(now, Ended::Failed(why));
         }
     }
@@ -279,7 +283,7 @@ impl<'a> Floor<'a> {
         for event in self.events.take() {
             self.sink.record(&BenchEvent { at: now, fact: BenchFact::Stored(event) });
             self.recent.heard(&event, self.plan);
-            self.device_failures += u32::from(matches!(event.fact, StoreFact::Failed { .. }));
+            self.device_failures.heard(event.fact);
             if let Some(log) = &mut self.log {
                 log.heard(now, &event);
             }
@@ -370,6 +374,22 @@ pub(crate) struct Ground<'a> {
     pub(crate) log: Option<Log<'a>>,
 }
 
+impl Streaks {
+    fn heard(&mut self, fact: StoreFact) {
+        match fact {
+            StoreFact::Failed { tier } => self.0[usize::from(tier)] += 1,
+            // A full drive goes on being read: only what was written there ends a row.
+            StoreFact::Stored { tier } => self.0[usize::from(tier)] = 0,
+            StoreFact::Demoted { to, .. } | StoreFact::Promoted { to, .. } => self.0[usize::from(to)] = 0,
+            _ => {}
+        }
+    }
+
+    fn longest(&self) -> u32 {
+        self.0.iter().copied().max().unwrap_or_default()
+    }
+}
+
 impl Recent {
     /// How long requests waited for storage, from asking to the end.
     fn heard(&mut self, event: &StoreEvent, plan: &Plan) {
@@ -412,5 +432,32 @@ impl Recent {
         self.settle(now);
         self.next = now + interval;
         self.settled = settled;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(facts: impl IntoIterator<Item = StoreFact>) -> u32 {
+        let mut streaks = Streaks(vec![0; 2]);
+        facts.into_iter().for_each(|fact| streaks.heard(fact));
+        streaks.longest()
+    }
+
+    /// Broken by: failures that are counted over a whole run, or a storage tier that takes nothing behind
+    /// memory that does, or while it is read.
+    #[test]
+    fn failures_in_a_row_are_those_of_one_tier() {
+        let failed = StoreFact::Failed { tier: 1 };
+        let moved = [StoreFact::Demoted { from: 0, to: 1 }, StoreFact::Promoted { from: 0, to: 1 }];
+        for fact in moved.into_iter().chain([StoreFact::Stored { tier: 1 }]) {
+            assert_eq!(after((0..900).flat_map(|_| [failed, fact, failed])), 1, "{fact}");
+        }
+        let elsewhere = [StoreFact::Stored { tier: 0 }, StoreFact::Demoted { from: 1, to: 0 }];
+        let read = [StoreFact::Missed, StoreFact::Evicted { tier: 1 }, StoreFact::Hit { tier: 1 }];
+        for fact in elsewhere.into_iter().chain(read) {
+            assert_eq!(after((0..900).flat_map(|_| [failed, fact])), 900, "{fact}");
+        }
     }
 }

@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 /// A client that sends so much is not slow.
 const MOVED_BYTES: u64 = 64 << 10;
-/// What room is taken in, for a body that does not say how long it is.
-const STEP: u64 = 64 << 10;
 
 /// A body, and how long to wait for so much of it that its client is not slow.
 pub struct Inflow {
@@ -38,8 +37,11 @@ pub trait Room {
     /// Why there is none, or no body.
     type Refusal: From<Fault>;
 
-    /// Takes `bytes` more; whoever made the room gives them back.
+    /// Takes `bytes`, once; whoever made the room gives them back.
     fn take(&mut self, bytes: u64) -> impl Future<Output = Result<(), Self::Refusal>> + Send;
+
+    /// Gives back what was taken but for `bytes`.
+    fn keep(&mut self, bytes: u64);
 }
 
 /// As much as is asked for.
@@ -51,12 +53,24 @@ impl Room for Endless {
     async fn take(&mut self, _: u64) -> Result<(), Fault> {
         Ok(())
     }
+
+    fn keep(&mut self, _: u64) {}
+}
+
+/// Gives back what `held` has beyond `kept`.
+pub fn give_back(held: &mut OwnedSemaphorePermit, kept: usize) {
+    drop(held.split(held.num_permits().saturating_sub(kept)));
 }
 
 impl Inflow {
     /// What comes of `body`, from a client that moves it within `patience`.
     pub fn of(body: Incoming, patience: Duration) -> Self {
         Self { body, patience, waited: Duration::ZERO, bytes: 0 }
+    }
+
+    /// How long it is, if it says so.
+    pub fn length(&self) -> Option<u64> {
+        self.body.size_hint().exact()
     }
 
     /// The next piece; none at the end.
@@ -91,25 +105,23 @@ impl Inflow {
         self.whole_in(most, &mut Endless).await
     }
 
-    /// All of it, if it has at most `most` bytes, in `room` that is taken as it comes.
+    /// All of it, if it has at most `most` bytes, in `room`. All room is taken before any of it comes: bodies
+    /// that hold some and wait for more would wait for each other. One that does not say how long it is takes
+    /// as much as it may have, until it is there.
     pub async fn whole_in<R: Room>(&mut self, most: usize, room: &mut R) -> Result<Vec<u8>, R::Refusal> {
-        let mut held = self.body.size_hint().lower();
-        if held > most as u64 {
+        let length = self.length().unwrap_or(most as u64);
+        if length > most as u64 {
             return Err(Fault::Long(most).into());
         }
-        room.take(held).await?;
+        room.take(length).await?;
         let mut whole = Vec::new();
         while let Some(piece) = self.piece().await? {
-            let length = whole.len() + piece.len();
-            if length > most {
+            if whole.len() + piece.len() > most {
                 return Err(Fault::Long(most).into());
-            }
-            while held < length as u64 {
-                room.take(STEP).await?;
-                held += STEP;
             }
             whole.extend_from_slice(&piece);
         }
+        room.keep(whole.len() as u64);
         Ok(whole)
     }
 }

@@ -14,7 +14,7 @@ mod tally;
 
 pub use activity::Pace;
 pub use door::{Door, Settings};
-pub use inflow::{Fault, Inflow, Room};
+pub use inflow::{Fault, Inflow, Room, give_back};
 pub use login::Login;
 pub use origin::{Foreign, check_origin};
 pub use secret::Secret;

@@ -1,14 +1,12 @@
 //! A replay: flags by name in, the report and its requests out.
 
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wavetank::{
-    Error, ErrorKind, Keep, Observer, Plan, ReplayArgs, Replayed, Result, Watch, processors, replay as run,
+    Error, Keep, Observer, Plan, ReplayArgs, Replayed, Result, Watch, processors, replay as run, write_whole,
 };
 use wavetank_cli::{spare, try_out};
 use wavetank_model::{ServeEvent, Sink};
@@ -104,7 +102,7 @@ impl Wanted {
         let Replayed { report, records, .. } = replayed;
         let records: Option<Vec<Record>> = records.map(|records| records.sorted().collect());
         if let (Some(path), Some(records)) = (&self.jsonl, &records) {
-            write(path, records)?;
+            write_whole(path, |out| write_records(records, out))?;
         }
         Ok((report, records.filter(|_| self.capture)))
     }
@@ -118,13 +116,6 @@ impl Wanted {
         }
         Ok(advisor)
     }
-}
-
-fn write(path: &Path, records: &[Record]) -> Result<()> {
-    let written = File::create(path).and_then(|file| write_records(records, &mut BufWriter::new(file)));
-    written.map_err(|error| {
-        Error::new(ErrorKind::Io, format!("cannot write: {error}")).at(path.display().to_string())
-    })
 }
 
 /// Counts requests that ended, of as many replays of them as there are.

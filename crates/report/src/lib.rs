@@ -31,7 +31,7 @@ pub use collectors::tiers::{Saved, Tiers};
 pub use histogram::Histogram;
 pub use latencies::{Buckets, EXACT_LIMIT, Latencies, SIGNIFICANT_DIGITS, Spread};
 pub use scaling::{Change, Presence, Scaling};
-pub use statistics::{Distribution, Gaps, Moments, Samples, Spans};
+pub use statistics::{Distribution, Gaps, Moments, Samples, Spans, median};
 pub use storage::StorageSummary;
 pub use summary::{Counts, Pictures, Pool, Summary};
 pub use tiers::{BreakEven, TierShape, TierSummary, TiersSummary};

@@ -14,6 +14,15 @@ pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
+/// The value in the middle, or half way between the two there; none where there is no value.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = sorted[(sorted.len() - 1) / 2];
+    Some(lower.midpoint(upper))
+}
+
 /// All of them, or the largest number there is: counts are also read from files, which may say anything.
 pub(crate) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
@@ -260,6 +269,14 @@ mod tests {
 
     fn close(a: f64, b: f64) {
         assert!((a - b).abs() <= 5e-4 * b.abs(), "{a} {b}");
+    }
+
+    /// Broken by: the upper of two in the middle, or values that have to come in their order.
+    #[test]
+    fn a_median_is_in_the_middle() {
+        assert_eq!((median(&[]), median(&[7.0])), (None, Some(7.0)));
+        assert_eq!(median(&[9.0, 1.0, 4.0]), Some(4.0));
+        assert_eq!(median(&[9.0, 1.0, 4.0, 2.0]), Some(3.0));
     }
 
     #[test]

@@ -135,6 +135,8 @@ const PORT: u16 = 7379;
 const HTTP_PORT: u16 = 7380;
 const EVICTION: [&str; 3] = ["--eviction-policy", "--eviction-trigger-watermark", "--eviction-ratio"];
 const ISOLATED: &str = "isolated_lru";
+/// Threads of a door, as of the mock's.
+const MOST_THREADS: usize = 1024;
 /// The longest time that is taken for one: a year.
 const LONGEST_S: f64 = 365.0 * 86_400.0;
 
@@ -163,8 +165,8 @@ impl Plan {
                 share: part("--lease-share", args.lease_share, 0.25)?,
             },
             limits: limits(args, &storage, positive)?,
-            resp_threads: positive("--resp-threads", args.resp_threads, Settings::default().threads)?,
-            http_threads: positive("--http-threads", args.http_threads, 2)?,
+            resp_threads: threads("--resp-threads", args.resp_threads, Settings::default().threads)?,
+            http_threads: threads("--http-threads", args.http_threads, 2)?,
             flushall: args.enable_flushall.unwrap_or(false),
             metric_names: args.metrics_names.unwrap_or_default(),
             tracing: tracing(args)?,
@@ -351,6 +353,13 @@ fn set_quotas(args: &Args, l1: &mut L1Plan, adapters: &mut [AdapterPlan]) -> Res
     let unsaid = tiers.into_iter().filter(|tier| **tier == QuotaPlan::default());
     unsaid.for_each(|tier| *tier = quotas.clone());
     Ok(())
+}
+
+fn threads(flag: &str, typed: Option<usize>, usual: usize) -> Result<usize> {
+    match typed.unwrap_or(usual) {
+        count @ 1..=MOST_THREADS => Ok(count),
+        other => Err(Error::usage(format!("must be from 1 to {MOST_THREADS}, not {other}")).at(flag)),
+    }
 }
 
 fn limits(

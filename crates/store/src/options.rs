@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::time::Duration;
 
 use wavetank_model::{Error, Result};
+
+/// A day; no clock ends within it.
+const LONGEST_US: f64 = 86_400e6;
 
 /// Options by name, as the user typed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +49,15 @@ impl Options {
                 Err(Error::usage(format!("option {name}: must be above 0")))
             }
             given => Ok(given),
+        }
+    }
+
+    /// The option `name` as a time in microseconds, a day at most; `usual` unless given.
+    pub(crate) fn microseconds(&self, name: &str, usual: f64) -> Result<Duration> {
+        let count = self.option(name, usual)?;
+        match (0.0..=LONGEST_US).contains(&count) {
+            true => Ok(Duration::from_secs_f64(count / 1e6)),
+            false => Err(Error::usage(format!("option {name}: must be from 0 to {LONGEST_US}, a day"))),
         }
     }
 
@@ -104,6 +117,22 @@ mod tests {
         ];
         for (refusal, expected) in refusals.iter().zip(expected) {
             assert!(refusal.to_string().contains(expected), "{refusal}");
+        }
+    }
+
+    /// Broken by: a time that has no end, which no clock can be added to, or nothing that is no number.
+    #[test]
+    fn times_are_a_day_at_most() {
+        let read = |text: &str| {
+            let options = Options::from_iter([("latency_us", text)]);
+            options.microseconds("latency_us", 10.0)
+        };
+        assert_eq!(Options::default().microseconds("latency_us", 10.0).unwrap(), Duration::from_micros(10));
+        assert_eq!(read("0").unwrap(), Duration::ZERO);
+        assert_eq!(read("86400000000").unwrap(), Duration::from_secs(86_400));
+        for text in ["-1", "86400000001", "1e19", "inf", "NaN"] {
+            let refusal = read(text).unwrap_err().to_string();
+            assert!(refusal.contains("option latency_us: must be from 0 to 86400000000, a day"), "{refusal}");
         }
     }
 }

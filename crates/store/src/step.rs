@@ -54,7 +54,7 @@ impl Lane {
 
     fn begin(&mut self, index: usize, step: Step, out_of_patience: bool) -> Begun {
         match step {
-            Step::Displace(displaced) => self.begin_displace(displaced, out_of_patience),
+            Step::Displace(displaced) => self.begin_displace(index, displaced, out_of_patience),
             Step::Discard { entry } => {
                 let result = self.discard(&entry);
                 let job = self.job(index);
@@ -90,38 +90,31 @@ impl Lane {
         }
     }
 
-    fn begin_displace(&mut self, displaced: Displaced, out_of_patience: bool) -> Begun {
-        let Displaced { entry, from, to, gone } = displaced;
-        let fact = match to {
-            Destination::Tier(tier) => return self.begin_demotion(entry, (from, tier), out_of_patience),
+    fn begin_displace(&mut self, index: usize, displaced: Displaced, out_of_patience: bool) -> Begun {
+        let from = displaced.from;
+        let fact = match displaced.to {
+            Destination::Tier(to) => return self.begin_demotion(index, displaced, to, out_of_patience),
             Destination::Out => StoreFact::Evicted { tier: from },
             Destination::Below(_) | Destination::Above(_) => StoreFact::Dropped { tier: from },
         };
+        let Displaced { entry, gone, .. } = displaced;
         // What cannot be removed is counted, and nothing else follows.
         let _ = self.remove_copies(gone);
         self.say(entry.key.fingerprint(), entry.bytes, fact, IoTimes::default());
         Begun::Over
     }
 
-    fn begin_demotion(
-        &mut self,
-        entry: Arc<Stored>,
-        (from, to): (TierId, TierId),
-        out_of_patience: bool,
-    ) -> Begun {
-        let Some(held) = entry.copy(from) else {
+    fn begin_demotion(&mut self, index: usize, step: Displaced, to: TierId, out_of_patience: bool) -> Begun {
+        let Some(held) = step.entry.copy(step.from) else {
             // Removed, or found damaged by a reader, while this step waited: nothing is left to move.
-            self.lost(&entry);
+            self.lost(index, &step.entry);
             return Begun::Over;
         };
-        let moved = self.begin_move(&entry, (from, held), to);
-        let gone = Vec::new();
-        let displaced = |entry| Step::Displace(Displaced { entry, from, to: Destination::Tier(to), gone });
-        match moved {
-            Ok(transfer) => Begun::Moving(displaced(entry), transfer),
-            Err(e) if waits(&e) && !out_of_patience => Begun::Blocked(displaced(entry)),
+        match self.begin_move(&step.entry, (step.from, held), to) {
+            Ok(transfer) => Begun::Moving(Step::Displace(step), transfer),
+            Err(e) if waits(&e) && !out_of_patience => Begun::Blocked(Step::Displace(step)),
             Err(_) => {
-                self.demotion_failed(&entry, to);
+                self.demotion_failed(index, &step.entry, to);
                 Begun::Over
             }
         }
@@ -156,7 +149,7 @@ impl Lane {
         let (tier, origin, opened) = match self.open_fastest(&entry) {
             Some(found) => found,
             None => {
-                self.lost(&entry);
+                self.lost(index, &entry);
                 self.look_again(index, &entry);
                 return Begun::Over;
             }
@@ -276,19 +269,19 @@ impl Lane {
                     let _ = self.discard(entry);
                 }
             }
-            Err(_) => self.demotion_failed(entry, to),
+            Err(_) => self.demotion_failed(index, entry, to),
         }
     }
 
     /// The room above is given away already, so the entry is lost.
-    fn demotion_failed(&mut self, entry: &Arc<Stored>, to: TierId) {
-        self.lost(entry);
+    fn demotion_failed(&mut self, index: usize, entry: &Arc<Stored>, to: TierId) {
+        self.lost(index, entry);
         self.say(entry.key.fingerprint(), entry.bytes, StoreFact::Failed { tier: to }, IoTimes::default());
     }
 
     /// An entry without a copy to go on with leaves the store, wherever it is still known.
-    fn lost(&mut self, entry: &Arc<Stored>) {
-        self.store.index.forget(entry, self.store.voice(self.number, 0));
+    fn lost(&mut self, index: usize, entry: &Arc<Stored>) {
+        self.store.index.forget(entry, self.store.voice(self.number, index));
         self.store.ledger.remove(entry);
         let _ = self.discard(entry);
     }
@@ -383,7 +376,7 @@ impl Lane {
         self.job(index).outcome = Outcome::Stored(tier);
         if !self.store.ledger.settle(&entry) {
             // Removed by someone the moment it was there.
-            self.lost(&entry);
+            self.lost(index, &entry);
         }
         if let Some(before) = before {
             self.store.ledger.remove(&before);
@@ -424,7 +417,7 @@ impl Lane {
             if let Some(held) = entry.release_if(tier, held) {
                 let _ = self.remove_copies([(tier, held)]);
                 if self.store.ledger.lose(entry, tier) {
-                    self.lost(entry);
+                    self.lost(index, entry);
                 }
             }
         }

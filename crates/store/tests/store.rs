@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rand::RngExt;
 use wavetank_cache::{Promotion, Refusal, Rules, WritePolicy, eviction};
@@ -13,8 +13,8 @@ use wavetank_store::backends::{self, Site};
 use wavetank_store::meter::Work;
 use wavetank_store::wrappers;
 use wavetank_store::{
-    Done, Existing, KEY_BYTES_MAX, Key, Lane, Options, Outcome, Payload, Put, Shared, Store, Tier, Usage,
-    Want,
+    Call, Deed, Done, Existing, KEY_BYTES_MAX, Key, Lane, Listener, Options, Outcome, Payload, Put, Shared,
+    Store, Tier, Usage, Want,
 };
 
 const KIB: u64 = 1024;
@@ -491,4 +491,45 @@ fn several_lanes_under_faults() {
     {
         storms(wrap, Rules { promotion, write, ..Rules::default() }, true);
     }
+}
+
+/// Who did what to which key, in the order it was told.
+#[derive(Default)]
+struct Told(Mutex<Vec<Call>>);
+
+impl Listener for Told {
+    fn hear(&self, call: Call) {
+        self.0.lock().unwrap().push(call);
+    }
+}
+
+/// Broken by: an entry that is lost by one operation of a lane and leaves in the name of another.
+#[test]
+fn what_is_lost_leaves_in_the_name_of_who_lost_it() {
+    let place = tempfile::tempdir().unwrap();
+    let [faulty, exact] = [Options::from_iter([("bit_flip", "1")]), Options::default()];
+    let memory = backend("memory", &place, Some(64 * MIB));
+    let memory = (wrappers::wrapper("fault").unwrap().wrap)(memory, &faulty).unwrap();
+    let checked = (wrappers::wrapper("verify").unwrap().wrap)(memory, &exact).unwrap();
+    let store = Store::open(vec![tier(checked, Some(64 * MIB))], Rules::default()).unwrap();
+    let told = Arc::new(Told::default());
+    store.attach(told.clone());
+    let mut lane = store.lane(4).unwrap();
+    for number in 0..4 {
+        assert!(matches!(put(&mut lane, number, number, MIB).outcome, Outcome::Stored(_)));
+    }
+    for number in 0..4 {
+        lane.get(key(number), Want::Bytes);
+    }
+    while let Some(done) = lane.wait() {
+        assert!(matches!(done.outcome, Outcome::Failed(_)), "{done:?}");
+    }
+    let calls = told.0.lock().unwrap();
+    let caller = |deed: Deed| {
+        let hash = |number: u64| key(number).hash().to_be_bytes();
+        let of = |number: u64| calls.iter().find(|call| call.deed == deed && call.key == hash(number));
+        (0..4).map(|number| of(number).unwrap().caller).collect::<Vec<_>>()
+    };
+    assert_eq!(caller(Deed::LookUp), [0, 1, 2, 3]);
+    assert_eq!(caller(Deed::Leave), [0, 1, 2, 3]);
 }

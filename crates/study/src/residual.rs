@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 use wavetank_model::{Error, Result, TierRole};
+use wavetank_report::median;
 use wavetank_report::render::table::framed;
 use wavetank_report::storage::differences;
 
@@ -103,10 +104,12 @@ impl Residuals {
             return Err(misplaced(path, "is no report of a simulated benchmark")
                 .hint("the first is of `bench --simulate`, the others of the same without it"));
         }
+        check_whole(path, report)?;
         for (path, other) in real {
             if clock(other) != "wall" {
                 return Err(misplaced(path, "is no report of a real benchmark"));
             }
+            check_whole(path, other)?;
             check_plan((path, other), report)?;
         }
         let mut rows = Vec::new();
@@ -120,9 +123,10 @@ impl Residuals {
         Ok(Self { runs: real.len(), rows })
     }
 
-    /// Whether everything that can be judged is near enough.
+    /// Whether there is something to judge, and all of it is near enough.
     pub fn passed(&self) -> bool {
-        self.rows.iter().all(|row| row.passed != Some(false))
+        let mut judged = self.rows.iter().filter_map(|row| row.passed).peekable();
+        judged.peek().is_some() && judged.all(|passed| passed)
     }
 
     /// A row for each number.
@@ -156,7 +160,7 @@ impl Residual {
         if simulated_value == 0.0 && measured.iter().all(|value| *value == 0.0) {
             return None;
         }
-        let median = median(&measured);
+        let median = median(&measured).unwrap_or_default();
         let share = |difference: f64| if difference == 0.0 { 0.0 } else { difference / median };
         let (least, most) = measured
             .iter()
@@ -174,6 +178,14 @@ impl Residual {
             passed: is_judged.then_some(error.abs() <= kind.bound()),
             measured,
         })
+    }
+}
+
+/// Refuses a run that was ended before its time: it counts less than was planned.
+fn check_whole(path: &Path, report: &Value) -> Result<()> {
+    match report["partial"] == true {
+        true => Err(misplaced(path, "is of a run that was interrupted").hint("run it again to its end")),
+        false => Ok(()),
     }
 }
 
@@ -204,16 +216,6 @@ fn clock(report: &Value) -> &str {
 
 fn misplaced(path: &Path, what: impl Into<String>) -> Error {
     Error::input(what.into()).at(path.display().to_string())
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => values[count / 2],
-        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
-    }
 }
 
 fn shown(kind: Kind, value: f64) -> String {
@@ -271,5 +273,36 @@ mod tests {
         assert!(refusal(&simulated, simulated.clone()).contains("is no report of a real benchmark"));
         let other = refusal(&simulated, report("wall", 1, 1.0, 16));
         assert!(other.contains("real.json: is of another plan: `run.users` is 16, not 1"), "{other}");
+    }
+
+    /// Broken by: half a run on either side that is compared as a whole one.
+    #[test]
+    fn interrupted_runs_are_refused() {
+        let interrupted = |mut report: Value| {
+            report["partial"] = json!(true);
+            report
+        };
+        let (simulated, real) = (report("simulated", 1, 1.0, 1), report("wall", 1, 1.0, 1));
+        for (simulated, real, file) in [
+            (interrupted(simulated.clone()), real.clone(), "sim.json"),
+            (simulated.clone(), interrupted(real.clone()), "real.json"),
+        ] {
+            let refusal = held(&simulated, &[real]).unwrap_err().to_string();
+            assert!(refusal.starts_with(&format!("{file}: is of a run that was interrupted")), "{refusal}");
+        }
+        assert!(held(&simulated, &[real]).is_ok());
+    }
+
+    /// Broken by: nothing that was judged taken for nothing that was wrong.
+    #[test]
+    fn nothing_judged_is_nothing_passed() {
+        let idle = |clock: &str| {
+            let tiers = json!([{ "role": "storage",
+                "reads": { "operations": 3, "bytes": 0, "total_ms": { "mean": 1.0, "p95": 2.0 } } }]);
+            json!({ "plan": {}, "summary": { "clock": clock, "tiers": tiers } })
+        };
+        let residuals = held(&idle("simulated"), &[idle("wall")]).unwrap();
+        assert!(residuals.rows.iter().all(|row| row.passed.is_none()) && residuals.rows.len() == 2);
+        assert!(!residuals.passed());
     }
 }

@@ -1,9 +1,10 @@
 //! Files that are written under another name until they are whole. Those of a process are known: who ends it
 //! at once takes them away.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,6 +18,9 @@ pub struct Draft {
     path: PathBuf,
     all: &'static Drafts,
 }
+
+/// No file system of Linux has longer names, in bytes.
+const LONGEST_NAME: usize = 255;
 
 /// What is being written.
 #[derive(Debug, Default)]
@@ -81,17 +85,14 @@ impl Drafts {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let there = fs::metadata(&path).ok();
         let is_special = there.as_ref().is_some_and(|meta| !meta.is_file());
-        let mut part = OsString::from(format!(".part-{}-", std::process::id()));
-        let beside = path.file_name().filter(|_| !is_special).map(|name| {
-            part.push(name);
-            path.with_file_name(part)
-        });
-        if let Some(written) = beside {
+        if let Some(written) = beside(&path).filter(|_| !is_special) {
             // A file is made and known at once, so that none is made after all were removed.
             let mut list = self.list();
             let forbidden = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
             match File::create(&written) {
                 Ok(file) => {
+                    // A file system without modes has none to lose.
+                    let _ = there.map(|meta| file.set_permissions(meta.permissions()));
                     list.push(written.clone());
                     return Ok((file, Draft { written: Some(written), path, all: self }));
                 }
@@ -112,8 +113,20 @@ impl Drafts {
     }
 }
 
+/// The name that a file has until it is kept, if it can have one at all: of a long one the end, which is what
+/// names of a series differ by.
+fn beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name().filter(|name| name.len() <= LONGEST_NAME)?;
+    let mut part = OsString::from(format!(".part-{}-", std::process::id()));
+    let cut = (part.len() + name.len()).saturating_sub(LONGEST_NAME);
+    part.push(OsStr::from_bytes(&name.as_bytes()[cut..]));
+    Some(path.with_file_name(part))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     /// Broken by: a draft that is not known, or known after it was kept or dropped; one that is begun after
@@ -134,5 +147,37 @@ mod tests {
         assert!(drafts.0.try_lock().is_err(), "nobody begins another");
         drop(abandoned);
         assert!(under_way.keep().is_err());
+    }
+
+    /// Broken by: a file that nobody else could read and that everybody can, once it was written again.
+    #[test]
+    fn a_draft_has_the_mode_of_what_it_replaces() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret.json");
+        fs::write(&path, "before").unwrap();
+        for mode in [0o600, 0o640, 0o400] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let (mut file, draft) = Draft::begin(&path).unwrap();
+            io::Write::write_all(&mut file, b"after").unwrap();
+            draft.keep().unwrap();
+            let kept = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!((kept & 0o777, fs::read(&path).unwrap()), (mode, b"after".to_vec()));
+        }
+    }
+
+    /// Broken by: a part whose name is too long where the file's is not, or a name that is found to be too
+    /// long when all is written.
+    #[test]
+    fn every_name_that_a_file_can_have_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for length in [200, 240, LONGEST_NAME] {
+            let path = folder.path().join("n".repeat(length));
+            Draft::begin(&path).unwrap().1.keep().unwrap();
+            assert!(path.exists(), "{length}");
+        }
+        // Names of four bytes a letter may be cut in the middle of one.
+        let path = folder.path().join("💾".repeat(63));
+        Draft::begin(&path).unwrap().1.keep().unwrap();
+        assert!(Draft::begin(&folder.path().join("n".repeat(LONGEST_NAME + 1))).is_err());
     }
 }

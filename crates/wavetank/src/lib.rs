@@ -81,4 +81,4 @@ pub use wavetank_report::page::{Page, Run, page};
 pub use wavetank_sim::{ConcurrencyUnit, LinkScope};
 pub use wavetank_trace::shape::{Choice, Scrub};
 pub use wavetank_trace::{Draft, Fill, HashFill, Linted, Meter};
-pub use whole::{cannot_write, try_out, write_whole};
+pub use whole::{WholeFile, cannot_write, try_out, write_whole};

@@ -117,12 +117,14 @@ impl IoOperation {
 
     /// Writes operations as a trace of calls on storage, which `wavetank trace replay` plays.
     pub fn write_all(operations: &[Self], path: &Path) -> Result<()> {
-        let mut writer = calls::write(FORMAT, Output::create(path)?)?;
+        let (output, draft) = Output::draft(path)?;
+        let mut writer = calls::write(FORMAT, output)?;
         let failed = |error| Error::io(path, error);
         for operation in operations {
             writer.write(&Call::Tier(operation.call()), &KeyTable::default()).map_err(failed)?;
         }
-        writer.finish().map_err(failed)
+        writer.finish().map_err(failed)?;
+        draft.keep()
     }
 }
 
@@ -186,5 +188,18 @@ mod tests {
         let Call::Tier(second) = &read[1] else { panic!("calls on a tier") };
         assert_eq!((second.at, second.bytes, second.tier), (Nanos(4_000), 200, 2));
         assert_eq!(second.key, operations[1].step().key);
+    }
+
+    /// Broken by: a file that is emptied and then written.
+    #[test]
+    fn a_trace_of_it_replaces_another_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["io.csv", "other name"].map(|name| folder.path().join(name));
+        std::fs::write(&path, "before").unwrap();
+        std::fs::hard_link(&path, &other).unwrap();
+        IoOperation::write_all(&[], &path).unwrap();
+        assert_eq!(std::fs::read(&other).unwrap(), b"before");
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with("Timestamp,"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "no part stays");
     }
 }

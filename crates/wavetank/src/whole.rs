@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wavetank_model::{Error, ErrorKind, Result};
 use wavetank_trace::Draft;
@@ -12,13 +12,42 @@ pub fn write_whole(
     path: &Path,
     content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> Result<()> {
-    make_folder(path).map_err(|error| cannot_write(path, &error))?;
-    let written = Draft::begin(path).and_then(|(file, draft)| {
-        let mut out = BufWriter::new(file);
-        content(&mut out).and_then(|()| out.flush())?;
-        Ok(draft)
-    });
-    written.map_err(|error| cannot_write(path, &error))?.keep()
+    let mut whole = WholeFile::begin(path)?;
+    content(&mut whole.out).map_err(|error| cannot_write(path, &error))?;
+    whole.keep()
+}
+
+/// A file that is filled while something runs. What has its name stays as it is until it is kept.
+#[must_use]
+pub struct WholeFile {
+    path: PathBuf,
+    out: BufWriter<File>,
+    draft: Draft,
+}
+
+impl WholeFile {
+    /// Begins `path` and makes the folders above it.
+    pub fn begin(path: &Path) -> Result<Self> {
+        let begun = make_folder(path).and_then(|()| Draft::begin(path));
+        let (file, draft) = begun.map_err(|error| cannot_write(path, &error))?;
+        Ok(Self { path: path.to_owned(), out: BufWriter::new(file), draft })
+    }
+
+    /// Gives it its name, with all that was written.
+    pub fn keep(mut self) -> Result<()> {
+        self.out.flush().map_err(|error| cannot_write(&self.path, &error))?;
+        self.draft.keep()
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Finds out before a long run whether `path` can be written after it. A file that is there stays as it is,

@@ -130,6 +130,15 @@ impl Ended {
         }
     }
 
+    /// Ended by a kill and by nothing before it.
+    pub(super) fn was_killed(self) -> Result<Self, String> {
+        self.is_sound()?;
+        match self.status.signal() {
+            Some(signal) if signal == Signal::SIGKILL as i32 => Ok(self),
+            _ => Err(self.problem(&format!("it ended before it was killed: {}", self.status))),
+        }
+    }
+
     pub(super) fn code(&self) -> Option<i32> {
         self.status.code()
     }

@@ -87,10 +87,10 @@ impl Server {
         }
     }
 
-    /// Ends it without a warning.
+    /// Ends it without a warning; nothing else may have ended it.
     pub(super) fn kill(mut self) -> Result<Ended, String> {
         self.running.signal(Signal::SIGKILL)?;
-        self.running.finish(LIMIT)
+        self.running.finish(LIMIT)?.was_killed()
     }
 
     /// Ends it as a system does; it must end well.
@@ -103,4 +103,36 @@ impl Server {
 /// The address after `mark` in what a server says first.
 fn address(said: &str, mark: &str) -> Option<SocketAddr> {
     said.split_once(mark)?.1.split([' ', ',', '\n']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that is no more than a script.
+    fn server(script: &str) -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        let running = Running::start(command.args(["-c", script]), script.to_owned(), folder.path(), "sh");
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        Server { running: running.unwrap(), resp: nowhere, http: nowhere }
+    }
+
+    /// Broken by: a server that crashed or ended by itself and is taken for one that was killed.
+    #[test]
+    fn who_ended_before_was_not_killed() {
+        assert!(server("exec sleep 60").kill().is_ok());
+        let killed_by_hand = || {
+            let mut server = server("exec sleep 60");
+            server.running.signal(Signal::SIGKILL)?;
+            server.running.wait(LIMIT)?;
+            server.kill()
+        };
+        assert!(killed_by_hand().is_ok());
+        for script in ["exit 0", "kill -ABRT $$", "kill -TERM $$"] {
+            let mut ended = server(script);
+            ended.running.wait(LIMIT).unwrap();
+            assert!(ended.kill().is_err_and(|problem| problem.contains(script)), "{script}");
+        }
+    }
 }

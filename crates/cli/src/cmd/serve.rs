@@ -245,7 +245,7 @@ fn plan(flags: Flags) -> Result<Plan> {
 
 fn typed(flags: Flags) -> Result<wavetank_serve::Args> {
     let Flags { doors, memory, behind, clients, telling, .. } = flags;
-    let quota = memory.quota.iter().map(|text| quota(text)).collect::<Result<BTreeMap<_, _>>>()?;
+    let quota = quotas(&memory.quota)?;
     Ok(wavetank_serve::Args {
         host: doors.host,
         port: doors.port,
@@ -304,6 +304,18 @@ fn typed(flags: Flags) -> Result<wavetank_serve::Args> {
 
 fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
+}
+
+fn quotas(typed: &[String]) -> Result<BTreeMap<String, String>> {
+    let mut quotas = BTreeMap::new();
+    for text in typed {
+        let (salt, size) = quota(text)?;
+        if quotas.contains_key(&salt) {
+            return Err(Error::usage(format!("\"{salt}\" is given twice")).at("--quota"));
+        }
+        quotas.insert(salt, size);
+    }
+    Ok(quotas)
 }
 
 fn quota(text: &str) -> Result<(String, String)> {

@@ -76,8 +76,11 @@ fn virtual_time_can_be_ended_early() {
     let line =
         "trace replay x.lct --loop 1000000 --jsonl-out v.jsonl --output v.json --against --l1-size-gb=1";
     let mut running = sandbox.start(line, Stdio::null());
-    let written = || std::fs::metadata(sandbox.path("v.jsonl")).is_ok_and(|file| file.len() > 0);
+    let is_draft = |name: &&String| name.starts_with(".part-") && name.ends_with("v.jsonl");
+    let length = |name: &String| std::fs::metadata(sandbox.path(name)).map_or(0, |file| file.len());
+    let written = || sandbox.names_in("").iter().find(is_draft).is_some_and(|name| length(name) > 0);
     running.wait_for("something written", written);
+    assert!(!sandbox.path("v.jsonl").exists(), "it has its name when it is whole");
     let said = interrupted(running, "interrupted: writing what there is");
     assert!(said.contains("It was ended before the recording was.\n"), "{said}");
     assert!(said.contains("  1: --l1-size-gb=1 (not run, as it was ended early)\n"), "{said}");
@@ -87,6 +90,19 @@ fn virtual_time_can_be_ended_early() {
     assert_eq!(report["against"][0]["tally"], Value::Null);
     let lines = sandbox.read("v.jsonl");
     assert!(lines.ends_with("}\n") && lines.lines().count() as u64 >= report["replayed"].as_u64().unwrap());
+}
+
+/// Broken by: lines of an older replay that are gone before the recording of this one is read.
+#[test]
+fn a_recording_that_is_none_costs_no_lines() {
+    let sandbox = sandbox();
+    sandbox.write("calls.jsonl", "before\n");
+    let cut = bytes(&sandbox, "x.lct");
+    sandbox.write("cut.lct", &cut[..20]);
+    let run = sandbox.run("trace replay cut.lct --jsonl-out calls.jsonl --output r.json");
+    assert_eq!(run.code, Some(2), "{}{}", run.stdout, run.stderr);
+    assert_eq!(sandbox.read("calls.jsonl"), "before\n");
+    assert!(!sandbox.names_in("").iter().any(|name| name.starts_with(".part-")), "no part stays");
 }
 
 /// Broken by: a read of standard input that takes two to end.

@@ -1,12 +1,14 @@
 //! Bodies that come, whole or not.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Response;
-use wavetank_http::{Fault, Inflow};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wavetank_http::{Fault, Inflow, Room, give_back};
 
-use crate::server::{Feed, Server, asking, patient, rest};
+use crate::server::{Feed, Server, asking, patient, rest, until};
 
 const MOST: usize = 100_000;
 
@@ -66,4 +68,52 @@ fn a_body_that_trickles_is_given_up() {
     }
     let told = told.join().expect("it was told");
     assert!(told.contains("\nslow\n"), "{told}");
+}
+
+/// Room for a body and a half, and what one of them has of it.
+struct Narrow {
+    room: Arc<Semaphore>,
+    held: Option<OwnedSemaphorePermit>,
+}
+
+impl Room for Narrow {
+    type Refusal = Fault;
+
+    async fn take(&mut self, bytes: u64) -> Result<(), Fault> {
+        let taken = Arc::clone(&self.room).acquire_many_owned(bytes as u32).await;
+        self.held = Some(taken.expect("it is open"));
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: u64) {
+        self.held.iter_mut().for_each(|held| give_back(held, bytes as usize));
+    }
+}
+
+/// Broken by: bodies that hold room and wait for more of it, which none of them gives back; room that stays
+/// taken for what has not come.
+#[test]
+fn bodies_without_a_length_do_not_wait_for_each_other() {
+    let room = Arc::new(Semaphore::new(MOST + MOST / 2));
+    let free = Arc::clone(&room);
+    let server = Server::of(patient(), move |request| {
+        let mut narrow = Narrow { room: Arc::clone(&room), held: None };
+        async move {
+            let mut inflow = Inflow::of(request.into_body(), Duration::from_secs(3600));
+            let whole = inflow.whole_in(MOST, &mut narrow).await.expect("a body");
+            let held = narrow.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            Response::new(Feed::of(format!("{} bytes, {held} held\n", whole.len())))
+        }
+    });
+    let chunk = |length: usize| format!("{length:x}\r\n{}\r\n", "x".repeat(length));
+    let mut clients = [(); 2].map(|()| asking(server.at, &(head(None) + &chunk(MOST - 10))));
+    until("one of them has its room, and the other waits", || free.available_permits() == 0);
+    for client in &mut clients {
+        client.write_all((chunk(5) + "0\r\n\r\n").as_bytes()).expect("it takes more");
+    }
+    for client in clients {
+        let told = rest(client);
+        assert!(told.contains("\n99995 bytes, 99995 held\n"), "{told}");
+    }
+    assert_eq!(free.available_permits(), MOST + MOST / 2);
 }

@@ -14,7 +14,7 @@ use hyper::{Request, Response, StatusCode};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
-use wavetank_http::{Fault as BodyFault, Foreign, Inflow, Login, Pace, Room, check_origin};
+use wavetank_http::{Fault as BodyFault, Foreign, Inflow, Login, Pace, Room, check_origin, give_back};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::answer::{Answer, End, More};
@@ -369,11 +369,12 @@ impl Room for Pages<'_> {
         let taken = Arc::clone(self.room).try_acquire_many_owned(pages).map_err(|_| {
             Refusal(Fault::new(StatusCode::SERVICE_UNAVAILABLE, "too many bodies are under way"))
         })?;
-        match &mut self.held {
-            Some(held) => held.merge(taken),
-            None => self.held = Some(taken),
-        }
+        self.held = Some(taken);
         Ok(())
+    }
+
+    fn keep(&mut self, bytes: u64) {
+        self.held.iter_mut().for_each(|held| give_back(held, bytes.div_ceil(PAGE) as usize));
     }
 }
 

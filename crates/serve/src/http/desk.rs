@@ -97,7 +97,7 @@ counts! {
 
 impl Desk {
     pub(crate) fn new(cache: Arc<Cache>, plan: Plan) -> Self {
-        let shares = (plan.limits.memory_bytes / SHARE).clamp(1, Semaphore::MAX_PERMITS as u64);
+        let shares = plan.limits.memory_bytes.div_ceil(SHARE).clamp(1, Semaphore::MAX_PERMITS as u64);
         Self {
             sessions: Sessions::new(cache.bus.clone(), duration(plan.session_ttl), plan.limits.memory_bytes),
             heavy: Semaphore::new(plan.http_threads),
@@ -158,9 +158,8 @@ impl Desk {
             let error = format!("{bytes} bytes are more than may be under way, {most}");
             return Err(Refusal::of(StatusCode::PAYLOAD_TOO_LARGE, error, "--max-memory says how much"));
         }
-        let shares = u32::try_from(bytes.div_ceil(SHARE)).unwrap_or(u32::MAX);
         let patience = duration(self.plan.limits.client_timeout);
-        match timeout(patience, Arc::clone(&self.room).acquire_many_owned(shares)).await {
+        match timeout(patience, Arc::clone(&self.room).acquire_many_owned(shares(bytes))).await {
             Ok(Ok(share)) => Ok(share),
             _ => Err(Refusal::of(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -169,6 +168,11 @@ impl Desk {
             )),
         }
     }
+}
+
+/// How many shares of what may be under way `bytes` take.
+pub(super) fn shares(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(SHARE)).unwrap_or(u32::MAX)
 }
 
 /// A time of the plan, for clocks.

@@ -1,10 +1,10 @@
 //! Bodies that are read as a whole.
 
 use tokio::sync::OwnedSemaphorePermit;
-use wavetank_http::{Inflow, Room};
+use wavetank_http::{Inflow, Room, give_back};
 
 use super::answer::Refusal;
-use super::desk::Desk;
+use super::desk::{Desk, shares};
 
 /// The longest of them.
 pub(super) const MOST_JSON: usize = 16 << 20;
@@ -15,7 +15,11 @@ pub(super) async fn whole(
     desk: &Desk,
 ) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Refusal> {
     let mut share = Share { desk, held: None };
-    let whole = inflow.whole_in(MOST_JSON, &mut share).await?;
+    let most = match inflow.length() {
+        Some(_) => MOST_JSON,
+        None => MOST_JSON.min(usize::try_from(desk.plan.limits.memory_bytes).unwrap_or(MOST_JSON)),
+    };
+    let whole = inflow.whole_in(most, &mut share).await?;
     Ok((whole, share.held))
 }
 
@@ -29,11 +33,11 @@ impl Room for Share<'_> {
     type Refusal = Refusal;
 
     async fn take(&mut self, bytes: u64) -> Result<(), Refusal> {
-        let more = self.desk.share(bytes).await?;
-        match &mut self.held {
-            Some(held) => held.merge(more),
-            None => self.held = Some(more),
-        }
+        self.held = Some(self.desk.share(bytes).await?);
         Ok(())
+    }
+
+    fn keep(&mut self, bytes: u64) {
+        self.held.iter_mut().for_each(|held| give_back(held, shares(bytes) as usize));
     }
 }

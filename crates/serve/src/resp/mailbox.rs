@@ -24,7 +24,7 @@ pub(super) enum Letter {
 }
 
 /// Which command of which connection waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket {
     /// Where the connection is.
     pub(super) slot: usize,

@@ -277,7 +277,7 @@ impl Reactor {
         while let Some((_, ticket)) = self.desk.waits.pop_front_if(|(when, _)| *when <= now) {
             self.wake(ticket, |connection, desk| connection.end_wait(desk, ticket));
         }
-        while let Some((_, ticket)) = self.desk.retries.pop_front_if(|(when, _)| *when <= now) {
+        while let Some(ticket) = self.desk.retries.due(now) {
             self.wake(ticket, |connection, desk| connection.retry(desk, ticket));
         }
         let desk = &mut self.desk;
@@ -313,8 +313,7 @@ impl Reactor {
         let is_empty = self.vacant.len() == self.connections.len();
         let look = (!is_empty).then(|| self.looked + LOOK);
         let wait = self.desk.waits.front().map(|(when, _)| *when);
-        let retry = self.desk.retries.front().map(|(when, _)| *when);
-        let next = [look, wait, retry, self.desk.leases.next(), self.retry, self.deadline]
+        let next = [look, wait, self.desk.retries.next(), self.desk.leases.next(), self.retry, self.deadline]
             .into_iter()
             .flatten()
             .min()?;

@@ -1,6 +1,7 @@
 //! What all threads of the front door share, and what each has for itself.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -123,8 +124,8 @@ pub(super) struct Desk {
     pub(super) now: Instant,
     /// Commands that wait for what is behind memory, and how long; in order, for all have the same patience.
     pub(super) waits: VecDeque<(Instant, Ticket)>,
-    /// Those that ask again then.
-    pub(super) retries: VecDeque<(Instant, Ticket)>,
+    /// Those that ask again then; the fewer there are, the sooner.
+    pub(super) retries: Retries,
     wait_numbers: u64,
     /// Lent to the connection that is served.
     pub(super) inbox: Inbox,
@@ -151,7 +152,7 @@ impl Desk {
             tally: Tally::default(),
             now: Instant::now(),
             waits: VecDeque::new(),
-            retries: VecDeque::new(),
+            retries: Retries::default(),
             wait_numbers: 0,
             inbox: Inbox::equipped(),
             outboxes: Vec::new(),
@@ -169,7 +170,48 @@ impl Desk {
 
     /// A command that waits asks again in a while.
     pub(super) fn begin_retry(&mut self, ticket: Ticket) {
-        let others = RETRY_EACH * u32::try_from(self.retries.len()).unwrap_or(u32::MAX).min(1000);
-        self.retries.push_back((self.now + (RETRY + others).min(RETRY_MOST), ticket));
+        self.retries.add(ticket, self.now);
+    }
+}
+
+/// Commands that ask again, each at a time of its own.
+#[derive(Debug, Default)]
+pub(super) struct Retries(BinaryHeap<Reverse<(Instant, Ticket)>>);
+
+impl Retries {
+    fn add(&mut self, ticket: Ticket, now: Instant) {
+        let others = RETRY_EACH * u32::try_from(self.0.len()).unwrap_or(u32::MAX).min(1000);
+        self.0.push(Reverse((now + (RETRY + others).min(RETRY_MOST), ticket)));
+    }
+
+    /// The next whose time has come.
+    pub(super) fn due(&mut self, now: Instant) -> Option<Ticket> {
+        self.next().filter(|when| *when <= now)?;
+        self.0.pop().map(|Reverse((_, ticket))| ticket)
+    }
+
+    /// When the next one's time comes.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.peek().map(|Reverse((when, _))| *when)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken by: one that waits behind another that came before it and has longer to wait.
+    #[test]
+    fn who_is_due_first_asks_first() {
+        let ticket = |serial: u64| Ticket { slot: 0, connection: 0, serial };
+        let (mut retries, begun) = (Retries::default(), Instant::now());
+        let at = |ms: u64| begun + Duration::from_millis(ms);
+        (0..3000).for_each(|serial| retries.add(ticket(serial), begun));
+        while retries.due(at(49)).is_some() {}
+        retries.add(ticket(3000), at(49));
+        while retries.due(at(50)).is_some() {}
+        retries.add(ticket(3001), at(50));
+        assert_eq!(retries.due(at(52)), Some(ticket(3001)), "it is one of two, the other of thousands");
+        assert_eq!((retries.due(at(52)), retries.next()), (None, Some(at(99))));
     }
 }

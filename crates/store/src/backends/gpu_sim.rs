@@ -5,9 +5,8 @@
 //! what is read of them is made again, so that a large GPU fits a small machine.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use wavetank_model::{Error, Result};
+use wavetank_model::Result;
 
 use super::memory::{self, Seeded};
 use super::{Entry, Site};
@@ -32,8 +31,7 @@ const LATENCY_US: f64 = 10.0;
 
 fn open(site: &Site) -> Result<Arc<dyn Backend>> {
     let gbps = site.options.above_zero("gbps")?.unwrap_or(GBPS);
-    let latency = Duration::try_from_secs_f64(site.options.option("latency_us", LATENCY_US)? / 1e6)
-        .map_err(|_| Error::usage("option latency_us: must not be negative"))?;
+    let latency = site.options.microseconds("latency_us", LATENCY_US)?;
     let memory = memory::open_with(site, ENTRY.name, Seeded::MadeAgain)?;
     let bandwidth = Bandwidth::Apart { read: Some(gbps), write: Some(gbps) };
     Ok(throttle::wrap(memory, Limits { bandwidth, latency, operations_per_second: None }))
@@ -41,7 +39,7 @@ fn open(site: &Site) -> Result<Arc<dyn Backend>> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::Key;

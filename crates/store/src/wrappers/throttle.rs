@@ -77,9 +77,7 @@ impl Limits {
             (None, Some(_)) => Bandwidth::Apart { read, write },
             (shared, None) => Bandwidth::Shared(shared),
         };
-        let latency_us: f64 = options.option("latency_us", 0.0)?;
-        let latency = Duration::try_from_secs_f64(latency_us / 1e6)
-            .map_err(|_| Error::usage("option latency_us: must not be negative"))?;
+        let latency = options.microseconds("latency_us", 0.0)?;
         Ok(Self { bandwidth, latency, operations_per_second: options.above_zero("iops")? })
     }
 }

@@ -118,8 +118,13 @@ impl Residual {
         warnings
     }
 
-    /// The first of mean and P95 that is off by more than so many percent, in words.
+    /// What the device did nothing of, or the first of mean and P95 that is off by more than so many percent,
+    /// in words.
     pub fn failure(&self, percent: f64) -> Option<String> {
+        let idle = self.sides().into_iter().find(|side| side.simulated.count > 0 && side.measured.count == 0);
+        if let Some(side) = idle {
+            return Some(format!("no {}s ended on the device", side.name));
+        }
         let judged = |index: &usize| matches!(STATISTICS[*index].0, "mean" | "p95");
         let indices = || (0..STATISTICS.len()).filter(judged);
         let all = self.sides().into_iter().flat_map(|side| indices().map(move |index| (side, index)));
@@ -180,4 +185,33 @@ impl Compared {
 /// How far the simulation is from the measurement, as a share of it.
 fn error(simulated: f64, measured: f64) -> Option<f64> {
     (measured > 0.0).then(|| simulated / measured - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(ms: &[u64]) -> Spread {
+        Spread::of(ms.iter().map(|ms| Nanos(ms * 1_000_000)).collect())
+    }
+
+    fn residual(reads: (&[u64], &[u64]), writes: (&[u64], &[u64])) -> Residual {
+        let of = |name, (simulated, measured)| Compared {
+            name,
+            simulated: spread(simulated),
+            measured: spread(measured),
+        };
+        Residual { reads: of("read", reads), writes: of("write", writes) }
+    }
+
+    /// Broken by: a side that is left out because the device did nothing of it, whatever the other side says.
+    #[test]
+    fn a_device_that_does_nothing_passes_no_tolerance() {
+        let failure = |reads, writes| residual(reads, writes).failure(10.0);
+        assert_eq!(failure((&[10], &[10]), (&[], &[])), None);
+        assert_eq!(failure((&[10], &[]), (&[], &[])).unwrap(), "no reads ended on the device");
+        assert_eq!(failure((&[10], &[20]), (&[5], &[])).unwrap(), "no writes ended on the device");
+        let off = failure((&[10], &[10]), (&[10], &[20])).unwrap();
+        assert_eq!(off, "mean of writes is -50.0 % off, more than 10 %");
+    }
 }

@@ -82,6 +82,7 @@ impl Draft<'_> {
         let around = args.write_policy == Some(WritePolicy::Around);
         let stays = run.rules.promotion == Promotion::Never;
         let log = "--io-trace-log moves no bytes";
+        let (modelled, media) = (self.is_simulated(), "--simulate has media in place of devices");
         vec![
             (asks_gpu && kind == GpuTier::Off, "--gpu-mem-gb", "--gpu-tier is off"),
             (args.gpu_device.is_some() && !is_cuda, "--gpu-device", "no tier is on a real GPU"),
@@ -95,6 +96,8 @@ impl Draft<'_> {
             (args.backend.is_some() && logged, "--backend", log),
             (!args.backend_options.is_empty() && logged, "--backend-option", log),
             (args.durable && logged, "--durable", log),
+            (!args.backend_options.is_empty() && modelled, "--backend-option", media),
+            (args.durable && modelled, "--durable", media),
             (
                 args.verify && !run.tiers.iter().any(|tier| keeps(&tier.backend)),
                 "--verify",

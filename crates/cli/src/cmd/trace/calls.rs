@@ -1,6 +1,5 @@
 //! `wavetank trace replay` of a recording of storage calls, in virtual time.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use clap::{Args, Command, FromArgMatches};
 use wavetank::{
     BackgroundWork, CallMode, CallOutputs, CallPace, CallRecording, CallReplay, CallReplayArgs, CallVariant,
-    Error, Expect, LoadPolicy, Payload, RecordedCalls, Result, StorageArgs, StorePolicy, choice,
+    Error, Expect, LoadPolicy, Payload, RecordedCalls, Result, StorageArgs, StorePolicy, WholeFile, choice,
     replay_calls,
 };
 use wavetank_report::render;
@@ -298,12 +297,7 @@ impl Files {
     }
 
     fn replay(&self, args: &CallReplayArgs, verbose: bool, stop: &Interrupt) -> Result<CallReplay> {
-        let cannot = |path: &Path, error: io::Error| {
-            Error::new(wavetank::ErrorKind::Io, format!("cannot write: {error}"))
-                .at(path.display().to_string())
-        };
-        let create = |path: &PathBuf| File::create(path).map_err(|error| cannot(path, error));
-        let mut jsonl = self.jsonl.as_ref().map(create).transpose()?.map(BufWriter::new);
+        let mut jsonl = self.jsonl.as_deref().map(WholeFile::begin).transpose()?;
         let mut words = verbose.then(|| BufWriter::new(io::stderr()));
         let outputs = CallOutputs {
             recording: self.recording.as_ref(),
@@ -318,9 +312,7 @@ impl Files {
             let files = files.join(", ");
             output::complain(&format!("the replay is recorded in {files}: {calls} calls, {lost} lost"));
         }
-        if let (Some(out), Some(path)) = (&mut jsonl, &self.jsonl) {
-            out.flush().map_err(|error| cannot(path, error))?;
-        }
+        jsonl.map_or(Ok(()), WholeFile::keep)?;
         Ok(replayed)
     }
 

@@ -133,12 +133,12 @@ mod tests {
         let names = || Axis::names("statistic", vec!["mean".to_owned(), "P50".to_owned(), "max".to_owned()]);
         let points = [(0.0, 9.5), (1.0, 9.25), (2.0, 12.0)];
         let ms = || Axis::linear("time", "ms");
-        assert_eq!(numbers(&figure(names(), ms(), &points)), "all: mean 9.5, P50 9.25, max 12 ms.");
+        assert_eq!(numbers(&figure(names(), ms(), &points)), "all: mean 9.50, P50 9.25, max 12 ms.");
         let shares = [(2.0, 0.0), (3.0, 50.0), (40.0, 99.0), (41.0, 100.0)];
         let cumulated = figure(Axis::log("latency", "ms"), Axis::linear("share", "%"), &shares);
         assert_eq!(numbers(&cumulated), "all: 2 to 41 ms, median 3.");
         let over_time = figure(Axis::linear("time", "s"), ms(), &points);
-        assert_eq!(numbers(&over_time), "all: 9.25 to 12 ms, median 9.5, last 12.");
+        assert_eq!(numbers(&over_time), "all: 9.25 to 12 ms, median 9.50, last 12.");
         let other = figure(Axis::log("capacity", "GiB"), ms(), &points);
         assert_eq!(numbers(&other), "all: 9.25 to 12 ms.");
     }

@@ -1,6 +1,7 @@
 //! What several runs of one plan agree on, and when there have been enough.
 
 use serde::Serialize;
+use wavetank_report::median;
 
 use super::FEWEST;
 
@@ -46,13 +47,13 @@ impl Agreement {
             values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
         let has_spread = values.len() > 1 && mean != 0.0;
         let cv = has_spread.then(|| variance.sqrt() / mean.abs());
-        let median = median(values);
+        let median = median(values).unwrap_or_default();
         let distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
         let trend = trend(values, mean);
         Self {
             median,
             mean,
-            mad: has_spread.then(|| self::median(&distances)),
+            mad: self::median(&distances).filter(|_| has_spread),
             cv,
             p95: percentile(values, 95.0),
             p99: percentile(values, 99.0),
@@ -116,12 +117,6 @@ fn trend(values: &[f64], mean: f64) -> Option<f64> {
     let error = (residual / (values.len() - 2) as f64 / spread).sqrt();
     let change = slope * (values.len() - 1) as f64 / mean;
     (mean != 0.0 && slope.abs() > t * error && change.abs() > NOTABLE_TREND).then_some(change)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let sorted = sorted(values);
-    let middle = sorted.len() / 2;
-    if sorted.len().is_multiple_of(2) { (sorted[middle - 1] + sorted[middle]) / 2.0 } else { sorted[middle] }
 }
 
 /// By nearest rank, as everywhere in reports.

@@ -5,6 +5,7 @@
 //! points some are beyond that by chance: a tier drifted when more are.
 
 use wavetank_model::{TierPoint, TierProfile, TierRoom};
+use wavetank_report::median;
 
 /// Changes below this many deviations of the difference are chance.
 const DEVIATIONS: f64 = 3.0;
@@ -83,12 +84,6 @@ fn variance(before: &TierPoint, after: &TierPoint) -> Option<f64> {
     (passes > 2).then(|| (squares(before) + squares(after)) / (passes - 2) as f64)
 }
 
-/// The value in the middle of all.
-fn middle(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
 /// Places in [`TIER_QUANTILES`](wavetank_model::TIER_QUANTILES).
 pub(super) const MEDIAN: usize = 3;
 pub(super) const P99: usize = 7;
@@ -115,7 +110,8 @@ impl Drift {
         let twin = |point: &TierPoint| before.points.iter().find(|other| other.is_of(point));
         let pairs: Vec<(&TierPoint, &TierPoint)> =
             after.points.iter().filter_map(|point| Some((twin(point)?, point))).collect();
-        let usual = middle(pairs.iter().filter_map(|(was, is)| variance(was, is)).collect());
+        let variances: Vec<f64> = pairs.iter().filter_map(|(was, is)| variance(was, is)).collect();
+        let usual = median(&variances);
         let changes: Vec<Change> = pairs.iter().map(|(was, is)| Change::between(was, is, usual)).collect();
         Self {
             only_before: before.points.len() - changes.len(),
@@ -137,7 +133,8 @@ impl Drift {
 
     /// What the bandwidth of the point in the middle changed by.
     pub fn middle(&self) -> f64 {
-        middle(self.changes.iter().map(|change| change.bandwidth).collect()).unwrap_or_default()
+        let changes: Vec<f64> = self.changes.iter().map(|change| change.bandwidth).collect();
+        median(&changes).unwrap_or_default()
     }
 
     /// Whether the tier changed.
