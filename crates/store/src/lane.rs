@@ -24,6 +24,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to sleep when all that is left to do is to wait for such room.
 const PAUSE: Duration = Duration::from_micros(200);
 
+/// Whether an operation may wait for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It may.
+    Left,
+    /// It has waited long enough, or all is given up.
+    Out,
+}
+
 /// One thread's operations.
 ///
 /// Operations begin in the order they are asked for; each is planned (its place, what makes room for it) when
@@ -305,9 +314,10 @@ impl Lane {
         }
     }
 
-    /// Whether a job that waits for room has waited long enough.
-    pub(crate) fn is_out_of_patience(&self, since: Instant) -> bool {
-        self.has_given_up || self.store.clock.since(since) >= PATIENCE
+    /// Whether a job that waits for room since then goes on waiting.
+    pub(crate) fn patience(&self, since: Instant) -> Patience {
+        let is_out = self.has_given_up || self.store.clock.since(since) >= PATIENCE;
+        if is_out { Patience::Out } else { Patience::Left }
     }
 
     fn completed(&mut self, completion: Completion) {

@@ -53,15 +53,16 @@ impl Scan<'_> {
             let regular = matches!(item.file_type(), FileType::RegularFile | FileType::Unknown);
             match Named::read(&name) {
                 Named::Entry { hash, version } if regular => self.entry(shard, directory, hash, version)?,
-                Named::Spare { version, fresh } if regular => self.spare(shard, directory, version, fresh)?,
+                Named::Spare { version, fresh } if regular => {
+                    self.spare(directory, SpareFile { shard, version, fresh, len: 0 })?;
+                }
                 _ => self.counts.foreign += 1,
             }
         }
         Ok(())
     }
 
-    fn spare(&mut self, shard: u8, directory: BorrowedFd<'_>, version: u64, fresh: bool) -> io::Result<()> {
-        let spare = SpareFile { shard, version, fresh, len: 0 };
+    fn spare(&mut self, directory: BorrowedFd<'_>, spare: SpareFile) -> io::Result<()> {
         let Some((_, len)) = self.open(directory, &spare.name())? else { return Ok(()) };
         self.counts.spare += 1;
         self.folder.found_spare(SpareFile { len, ..spare });

@@ -15,7 +15,7 @@ use crate::backend::{Completion, Held, NewEntry, Piece, Port, Seal};
 use crate::buffer::{Buffer, Region};
 use crate::folder::{Folder, opened};
 use crate::frame::{self, Span};
-use crate::pipes::Pipes;
+use crate::pipes::{Pipes, Way};
 
 /// What the kernel is asked: at most two requests per piece, its payload and the entry's header.
 struct Pending {
@@ -40,7 +40,7 @@ struct Waiting {
 pub(crate) struct RingPort {
     ring: IoUring,
     folder: Arc<Folder>,
-    fixed: bool,
+    buffers: Buffers,
     depth: usize,
     waiting: VecDeque<Waiting>,
     pending: Vec<Option<Pending>>,
@@ -72,7 +72,7 @@ impl RingPort {
         let port = Self {
             ring,
             folder,
-            fixed: buffers == Buffers::Registered,
+            buffers,
             depth,
             waiting: VecDeque::new(),
             pending: Vec::new(),
@@ -91,7 +91,7 @@ impl RingPort {
         let fd = Fd(opened(&held).fd.as_raw_fd());
         let mut count = 0;
         for request in requests.iter().flatten() {
-            let entry = request.entry(fd, self.fixed).user_data(user_data(index, request.len));
+            let entry = request.entry(fd, self.buffers).user_data(user_data(index, request.len));
             // SAFETY: the buffer and the file live in `pending` until the kernel is done with the request.
             unsafe { self.ring.submission().push(&entry) }
                 .expect("two requests for each of `depth` pieces fit");
@@ -224,25 +224,29 @@ pub fn try_ring(depth: usize) -> io::Result<TriedRing> {
 
 /// One read or write of the kernel.
 struct Request {
-    write: bool,
+    way: Way,
     address: *mut u8,
     len: u32,
     offset: u64,
 }
 
 impl Request {
-    fn new(write: bool, buffer: &mut Buffer, span: Span) -> Self {
+    fn new(way: Way, buffer: &mut Buffer, span: Span) -> Self {
         let bytes = span.bytes(buffer);
-        Self { write, address: bytes.as_mut_ptr(), len: bytes.len() as u32, offset: span.at }
+        Self { way, address: bytes.as_mut_ptr(), len: bytes.len() as u32, offset: span.at }
     }
 
-    fn entry(&self, fd: Fd, fixed: bool) -> squeue::Entry {
-        let Self { write, address, len, offset } = *self;
-        match (write, fixed) {
-            (true, true) => opcode::WriteFixed::new(fd, address, len, 0).offset(offset).build(),
-            (true, false) => opcode::Write::new(fd, address, len).offset(offset).build(),
-            (false, true) => opcode::ReadFixed::new(fd, address, len, 0).offset(offset).build(),
-            (false, false) => opcode::Read::new(fd, address, len).offset(offset).build(),
+    fn entry(&self, fd: Fd, buffers: Buffers) -> squeue::Entry {
+        let Self { way, address, len, offset } = *self;
+        match (way, buffers) {
+            (Way::Write, Buffers::Registered) => {
+                opcode::WriteFixed::new(fd, address, len, 0).offset(offset).build()
+            }
+            (Way::Write, Buffers::Plain) => opcode::Write::new(fd, address, len).offset(offset).build(),
+            (Way::Read, Buffers::Registered) => {
+                opcode::ReadFixed::new(fd, address, len, 0).offset(offset).build()
+            }
+            (Way::Read, Buffers::Plain) => opcode::Read::new(fd, address, len).offset(offset).build(),
         }
     }
 }
@@ -272,7 +276,7 @@ impl Port for RingPort {
 
     fn write(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer, seal: Option<Seal>) {
         let (payload, header) = frame::to_write(&opened(held).filed, piece, &mut buffer, seal);
-        let requests = [Some(payload), header].map(|span| Some(Request::new(true, &mut buffer, span?)));
+        let requests = [Some(payload), header].map(|span| Some(Request::new(Way::Write, &mut buffer, span?)));
         self.waiting.push_back(Waiting { token: piece.token, buffer, held: Arc::clone(held), requests });
     }
 
@@ -286,7 +290,7 @@ impl Port for RingPort {
 
     fn read(&mut self, held: &Arc<dyn Held>, piece: Piece, mut buffer: Buffer) {
         let span = frame::to_read(&opened(held).filed, piece);
-        let requests = [Some(Request::new(false, &mut buffer, span)), None];
+        let requests = [Some(Request::new(Way::Read, &mut buffer, span)), None];
         self.waiting.push_back(Waiting { token: piece.token, buffer, held: Arc::clone(held), requests });
     }
 
@@ -296,7 +300,7 @@ impl Port for RingPort {
 
     fn submit(&mut self) -> io::Result<()> {
         if self.push_waiting() {
-            self.ring.submit()?;
+            asked(self.ring.submit())?;
         }
         Ok(())
     }
@@ -314,8 +318,9 @@ impl Port for RingPort {
             self.drain(done);
         }
         self.push_waiting();
+        // What the kernel has no room for now it is asked for again with the next.
         if !self.ring.submission().is_empty() {
-            self.ring.submit()?;
+            asked(self.ring.submit())?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::backend::Held;
 use crate::call::Deed;
 use crate::index::Stored;
 use crate::job::{Outcome, Serve, Step, Up};
-use crate::lane::Lane;
+use crate::lane::{Lane, Patience};
 use crate::ledger::Displaced;
 use crate::meter::Work;
 use crate::transfer::{Source, Target, Transfer, Want};
@@ -33,8 +33,8 @@ impl Lane {
             let job = self.jobs[index].as_mut().expect("it is under way");
             let Some(step) = job.steps.pop_front() else { return self.conclude(index) };
             let blocked = job.blocked;
-            let out_of_patience = blocked.is_some_and(|since| self.is_out_of_patience(since));
-            match self.begin(index, step, out_of_patience) {
+            let patience = blocked.map_or(Patience::Left, |since| self.patience(since));
+            match self.begin(index, step, patience) {
                 Begun::Over => self.job(index).blocked = None,
                 Begun::Moving(step, transfer) => {
                     let job = self.jobs[index].as_mut().expect("it is under way");
@@ -52,9 +52,9 @@ impl Lane {
         }
     }
 
-    fn begin(&mut self, index: usize, step: Step, out_of_patience: bool) -> Begun {
+    fn begin(&mut self, index: usize, step: Step, patience: Patience) -> Begun {
         match step {
-            Step::Displace(displaced) => self.begin_displace(index, displaced, out_of_patience),
+            Step::Displace(displaced) => self.begin_displace(index, displaced, patience),
             Step::Discard { entry } => {
                 let result = self.discard(&entry);
                 let job = self.job(index);
@@ -73,7 +73,7 @@ impl Lane {
                         transfer.watch.worked(self.store.clock.since(start));
                         Begun::Moving(Step::Store { entry, tier, payload }, transfer)
                     }
-                    Err(e) if waits(&e) && !out_of_patience => {
+                    Err(e) if waits(&e) && patience == Patience::Left => {
                         Begun::Blocked(Step::Store { entry, tier, payload })
                     }
                     Err(e) => {
@@ -86,14 +86,14 @@ impl Lane {
                 self.publish(index, entry, tier);
                 Begun::Over
             }
-            Step::Serve(serve) => self.begin_serve(index, serve, out_of_patience),
+            Step::Serve(serve) => self.begin_serve(index, serve, patience),
         }
     }
 
-    fn begin_displace(&mut self, index: usize, displaced: Displaced, out_of_patience: bool) -> Begun {
+    fn begin_displace(&mut self, index: usize, displaced: Displaced, patience: Patience) -> Begun {
         let from = displaced.from;
         let fact = match displaced.to {
-            Destination::Tier(to) => return self.begin_demotion(index, displaced, to, out_of_patience),
+            Destination::Tier(to) => return self.begin_demotion(index, displaced, to, patience),
             Destination::Out => StoreFact::Evicted { tier: from },
             Destination::Below(_) | Destination::Above(_) => StoreFact::Dropped { tier: from },
         };
@@ -104,7 +104,7 @@ impl Lane {
         Begun::Over
     }
 
-    fn begin_demotion(&mut self, index: usize, step: Displaced, to: TierId, out_of_patience: bool) -> Begun {
+    fn begin_demotion(&mut self, index: usize, step: Displaced, to: TierId, patience: Patience) -> Begun {
         let Some(held) = step.entry.copy(step.from) else {
             // Removed, or found damaged by a reader, while this step waited: nothing is left to move.
             self.lost(index, &step.entry);
@@ -112,7 +112,7 @@ impl Lane {
         };
         match self.begin_move(&step.entry, (step.from, held), to) {
             Ok(transfer) => Begun::Moving(Step::Displace(step), transfer),
-            Err(e) if waits(&e) && !out_of_patience => Begun::Blocked(Step::Displace(step)),
+            Err(e) if waits(&e) && patience == Patience::Left => Begun::Blocked(Step::Displace(step)),
             Err(_) => {
                 self.demotion_failed(index, &step.entry, to);
                 Begun::Over
@@ -142,7 +142,7 @@ impl Lane {
         Ok(transfer)
     }
 
-    fn begin_serve(&mut self, index: usize, serve: Serve, out_of_patience: bool) -> Begun {
+    fn begin_serve(&mut self, index: usize, serve: Serve, patience: Patience) -> Begun {
         let start = self.now();
         let Serve { reading, want, up, again } = serve;
         let entry = Arc::clone(&reading.0);
@@ -158,7 +158,7 @@ impl Lane {
             None => None,
             Some(up) => match self.pipes.port(up.to).create(&entry.as_new()) {
                 Ok(held) => Some(Target { tier: up.to, held }),
-                Err(e) if waits(&e) && !out_of_patience => {
+                Err(e) if waits(&e) && patience == Patience::Left => {
                     return Begun::Blocked(Step::Serve(Serve { reading, want, up: Some(up), again }));
                 }
                 Err(_) => {

@@ -76,7 +76,8 @@ pub(crate) fn settle_scheduling(
     notes: &mut Vec<String>,
 ) -> Result<()> {
     if typed.object.get("async_scheduling").is_none_or(Value::is_null) {
-        let ahead = config.timing.pricing()? == Pricing::Fused && config.engine_type == "vllm";
+        let ahead = config.timing.pricing()? == Pricing::Fused
+            && engines::entry(&config.engine_type).is_ok_and(|engine| engine.schedules_ahead);
         config.async_scheduling = ahead && config.tiers.is_empty();
         if ahead && !config.tiers.is_empty() {
             let note = "with tiers no pass is scheduled ahead, as engines of measured timing models do";

@@ -192,6 +192,14 @@ pub struct Entry {
     pub about: &'static str,
     /// How its prompts get to decode workers.
     pub flow: Flow,
+    /// Whether it schedules a pass while the one before it runs, as measured timing models have it.
+    pub schedules_ahead: bool,
+    /// Whether it overlaps loads from the fastest tier of a worker's own with compute, unless told otherwise.
+    pub overlaps_loads: bool,
+    /// The most prompt tokens of a pass; as many as there are when absent.
+    pub longest_pass: fn(&EngineConfig) -> Option<u32>,
+    /// What of a configuration it cannot work with.
+    pub flaw: fn(&EngineConfig) -> Option<&'static str>,
     /// Builds the engine of one worker.
     pub build: fn(Seat<'_>) -> Box<dyn Engine>,
 }

@@ -5,6 +5,8 @@ use wavetank_bench::{Arrivals, Ended, Feed, KernelIo, Outcome, UNASKED_TOKENS};
 use wavetank_model::TierRole;
 use wavetank_report::StorageSummary;
 use wavetank_report::storage::Traffic;
+use wavetank_store::backend::Location;
+use wavetank_store::backends;
 
 use super::plan::BenchPlan;
 use crate::tiers::note;
@@ -128,9 +130,7 @@ pub(super) fn kernel(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outco
 /// What the kernel counted, and what we did, over the whole run; only for backends on a local file system.
 fn compared(plan: &BenchPlan, summary: &StorageSummary, outcome: &Outcome) -> Option<(KernelIo, Traffic)> {
     let storage = plan.run.storage()?;
-    if !matches!(storage.backend.as_str(), "direct" | "buffered") {
-        return None;
-    }
+    backends::backend(&storage.backend).ok().filter(|entry| entry.caps.location == Location::Directory)?;
     Some((outcome.kernel?, summary.tier(TierRole::Storage)?.whole_run))
 }
 

@@ -77,18 +77,15 @@ const MOST_RANKS: u32 = 1024;
 
 fn check_engine(engine: &EngineConfig) -> Result<()> {
     let flag = "--extra-engine-args";
-    find("engine", engines::ALL, &engine.engine_type).map_err(|error| error.at(flag))?;
+    let row = engines::entry(&engine.engine_type).map_err(|error| error.at(flag))?;
     let tokens = u64::from(engine.num_gpu_blocks) * u64::from(engine.block_size);
-    if engine.block_size < 2 && engine.engine_type == "vllm" {
-        return Err(Error::usage("\"block_size\" must be 2 or more").at(flag));
-    }
     let settings = &engine.sglang;
     for limit in [settings.max_prefill_tokens, settings.chunked_prefill_size, settings.clip_max_new_tokens] {
         positive(flag, limit)?;
     }
     fraction(flag, settings.schedule_conservativeness)?;
-    if settings.chunked_prefill_size < engine.block_size && engine.engine_type == "sglang" {
-        return Err(Error::usage("\"sglang.chunked_prefill_size\" must be a page or more").at(flag));
+    if let Some(flaw) = (row.flaw)(engine) {
+        return Err(Error::usage(flaw).at(flag));
     }
     if engine.block_size == 0 || engine.num_gpu_blocks == 0 || tokens > u64::from(u32::MAX) {
         return Err(Error::usage(

@@ -13,7 +13,7 @@ mod worth;
 use serde_json::Value;
 use wavetank_model::{Error, Result};
 use wavetank_report::{TierShape, Tiers};
-use wavetank_sim::{EngineConfig, TierConfig, TierScope};
+use wavetank_sim::{EngineConfig, TierConfig, TierLoad, TierScope, engines};
 
 use crate::json_arg::JsonArg;
 use worth::Worth;
@@ -73,6 +73,12 @@ pub(crate) fn collector(plan: &wavetank_sim::Plan) -> Result<Option<Tiers>> {
 }
 
 const ONE_WAY: &str = "describe tiers in one way: --tier, \"tiers\", or the num_g2_blocks keys";
+
+/// How an engine loads from the fastest tier, unless it is told otherwise.
+fn first_load(scope: TierScope, engine: &EngineConfig) -> TierLoad {
+    let overlaps = engines::entry(&engine.engine_type).is_ok_and(|row| row.overlaps_loads);
+    if overlaps && scope == TierScope::Worker { TierLoad::Overlap } else { TierLoad::Delay }
+}
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use wavetank_model::{Error, Result};
 use wavetank_sim::media::MediumConfig;
 use wavetank_sim::{EngineConfig, TierConfig, TierLoad, TierScope, TierUnit, TierWrite};
 
+use super::first_load;
 use crate::json_arg::JsonArg;
 
 /// Keys that make a tier.
@@ -94,14 +95,14 @@ fn tier(row: &Row, object: &Map<String, Value>, engine: &EngineConfig) -> TierCo
     let is_first = row.name == ROWS[0].name;
     // The reference moves so many blocks at once; here it is an object of up to eight, or all there is.
     let small = object.get(BATCH).and_then(Value::as_u64).is_some_and(|blocks| blocks <= OBJECT_BLOCKS);
-    let overlaps = is_first && engine.engine_type == "sglang";
+    let scope = if object[row.key].is_boolean() { TierScope::Shared } else { TierScope::Worker };
     TierConfig {
         name: row.name.to_owned(),
         capacity_bytes: blocks.saturating_mul(block),
         medium: medium(row, object),
-        scope: if object[row.key].is_boolean() { TierScope::Shared } else { TierScope::Worker },
+        scope,
         write: if is_first { TierWrite::Through } else { TierWrite::Evict },
-        load: if overlaps { TierLoad::Overlap } else { TierLoad::Delay },
+        load: if is_first { first_load(scope, engine) } else { TierLoad::Delay },
         unit: if is_first && !small { TierUnit::Batch } else { TierUnit::Object },
     }
 }

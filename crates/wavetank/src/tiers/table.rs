@@ -5,7 +5,7 @@ use wavetank_model::{Error, ErrorKind, Result, size};
 use wavetank_sim::media::MediumConfig;
 use wavetank_sim::{EngineConfig, TierConfig, TierLoad, TierScope, TierUnit, TierWrite};
 
-use super::medium;
+use super::{first_load, medium};
 use crate::keys::{self, boolean, expected, sets, text};
 
 /// A tier of which some may be left open.
@@ -86,7 +86,6 @@ impl Draft {
     /// tier above gives up.
     pub(super) fn settle(self, place: usize, engine: &EngineConfig) -> TierConfig {
         let is_first = place == 0;
-        let overlaps = is_first && engine.engine_type == "sglang" && self.scope == TierScope::Worker;
         let open = "checked when it was read";
         TierConfig {
             name: self.name.expect(open),
@@ -94,7 +93,11 @@ impl Draft {
             medium: self.medium.expect(open),
             scope: self.scope,
             write: self.write.unwrap_or(if is_first { TierWrite::Through } else { TierWrite::Evict }),
-            load: self.load.unwrap_or(if overlaps { TierLoad::Overlap } else { TierLoad::Delay }),
+            load: self.load.unwrap_or(if is_first {
+                first_load(self.scope, engine)
+            } else {
+                TierLoad::Delay
+            }),
             unit: self.unit.unwrap_or(if is_first { TierUnit::Batch } else { TierUnit::Object }),
         }
     }

@@ -6,7 +6,7 @@ use wavetank_model::{Operation, Result};
 use wavetank_report::BreakEven;
 use wavetank_sim::media::Medium;
 use wavetank_sim::timing::{Chunk, DecodeBatch, Pass, Timing};
-use wavetank_sim::{EngineConfig, TierConfig, TierUnit};
+use wavetank_sim::{EngineConfig, TierConfig, TierUnit, engines};
 
 /// Longer prompts are not looked at.
 const LONGEST: u32 = 1 << 20;
@@ -28,11 +28,8 @@ impl Worth {
     /// Milliseconds that a worker without anything else to do takes for `tokens` of a prompt behind
     /// `context`, in passes as long as its engine makes them.
     fn compute_ms(&self, tokens: u32, context: u32) -> f64 {
-        let longest = match self.engine.engine_type.as_str() {
-            "sglang" => Some(self.engine.sglang.chunked_prefill_size),
-            _ => self.engine.max_num_batched_tokens,
-        };
-        let longest = longest.unwrap_or(u32::MAX).max(1);
+        let row = engines::entry(&self.engine.engine_type).ok();
+        let longest = row.and_then(|row| (row.longest_pass)(&self.engine)).unwrap_or(u32::MAX).max(1);
         let (mut ms, mut done) = (0.0, 0);
         while done < tokens {
             let chunk = [Chunk::of_prompt((tokens - done).min(longest), context + done)];

@@ -31,6 +31,13 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sglang",
     about: "SGLang: prefill before decode, radix cache, output reserve, retraction",
     flow: Flow::DestinationFirst,
+    schedules_ahead: false,
+    overlaps_loads: true,
+    longest_pass: |config| Some(config.sglang.chunked_prefill_size),
+    flaw: |config| {
+        let is_short = config.sglang.chunked_prefill_size < config.block_size;
+        is_short.then_some("\"sglang.chunked_prefill_size\" must be a page or more")
+    },
     build: |seat| Box::new(Sglang::build(seat)),
 };
 

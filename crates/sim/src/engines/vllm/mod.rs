@@ -36,6 +36,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "vllm",
     about: "vLLM V1: chunked prefill, one token budget, prefix caching, preemption by recompute",
     flow: Flow::SourceFirst,
+    schedules_ahead: true,
+    overlaps_loads: false,
+    longest_pass: |config| config.max_num_batched_tokens,
+    flaw: |config| (config.block_size < 2).then_some("\"block_size\" must be 2 or more"),
     build: |seat| match seat.config.data_parallel_ranks {
         0 | 1 => Box::new(Vllm::build(seat)),
         _ => Box::new(Ranks::build(seat)),
