@@ -6,6 +6,9 @@
 mod again;
 mod check;
 mod sped;
+mod sustained;
+#[cfg(test)]
+mod testing;
 mod together;
 
 use std::fmt;
@@ -13,6 +16,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use again::TierAgain;
+pub use sustained::Sustained;
 
 /// Names the layout of a profile.
 pub const TIER_LAYOUT: &str = "wavetank-tier/1";
@@ -137,8 +141,7 @@ pub struct TierPoint {
     /// written is not in it; 0 where it was not measured.
     #[serde(default)]
     pub busy_us: f64,
-    /// How many ended at once, on average; 0 where that was not seen because threads slept for less than half
-    /// of the time.
+    /// How many ended at once, on average; 0 where threads slept too little to see it.
     #[serde(default)]
     pub ended_at_once: f64,
     /// How long reads took; absent where there were none.
@@ -160,27 +163,6 @@ pub struct TierLatency {
     /// At [`TIER_QUANTILES`]: of n operations the one that ⌈q·n⌉ of them took at most, so that a quantile
     /// above 1 − 1/n is the longest that was seen and says nothing of what is rarer.
     pub quantiles_us: [f64; TIER_QUANTILES.len()],
-}
-
-/// Writing that goes on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sustained {
-    /// Bytes of an operation.
-    pub bytes: u64,
-    /// Operations in flight.
-    pub depth: u32,
-    /// How long each step of the course is.
-    pub step_seconds: f64,
-    /// The bandwidth at the beginning.
-    pub burst_bytes_per_second: f64,
-    /// The bandwidth in the second half.
-    pub steady_bytes_per_second: f64,
-    /// When it fell from the one to the other; absent where it did not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fell_at_seconds: Option<f64>,
-    /// The bandwidth step by step.
-    pub course_bytes_per_second: Vec<f64>,
 }
 
 /// What is wrong with a profile.

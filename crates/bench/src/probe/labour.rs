@@ -1,5 +1,5 @@
-//! What a thread does with its time while it is watched: how long it is busy, and how many operations end each
-//! time it wakes up.
+//! What a thread does with its time while it is watched: how long it is busy, and how many operations end
+//! each time it wakes up.
 
 use std::time::{Duration, Instant};
 

@@ -23,7 +23,7 @@ impl TierProfile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::tests::profile;
+    use super::super::testing::profile;
     use crate::TierPoint;
 
     /// Broken by: points of one operation, of writes, or with more than fits at the device, that count; or a
