@@ -193,7 +193,7 @@ fn ends_that_come_at_once_are_told_from_those_that_come_one_by_one() {
     let apart = wrap(memory(), Limits { bandwidth, ..Limits::default() });
     let point = |backend| probed_on(backend, &plan).points.remove(0);
     let (together, apart) = (point(Arc::new(together)), point(apart));
-    assert!(together.ended_at_once > 2.5 && together.busy_us < 4000.0, "{together:?}");
+    assert!(together.ended_at_once > 2.5, "{together:?}");
     assert!((1.0..2.0).contains(&apart.ended_at_once), "{apart:?}");
 }
 

@@ -378,6 +378,21 @@ proptest! {
     }
 }
 
+/// More than a device can take at a time stands in line. Broken by: one that ends together and is never idle,
+/// so that it tells of nothing before the last; places that are not given back; bandwidth that is lost.
+#[test]
+fn a_device_with_more_than_it_can_take_goes_on_telling() {
+    let profile = profile(100.0, 1.0, &[1, 4, 16], 0.0);
+    for profile in [together(profile.clone()), profile] {
+        let mut medium = measured(&profile);
+        (0..400).for_each(|id| medium.begin(read(id, 1 << 20), Nanos::ZERO));
+        let ends = drain(medium.as_mut());
+        assert!(ends.iter().map(|(id, _)| *id).eq(0..400));
+        let (first, last) = (ends[0].1.as_ms(), ends[399].1.as_ms());
+        assert!((last / (400.0 * 1.048576) - 1.0).abs() < 0.01 && first < last / 1.5, "{first} {last}");
+    }
+}
+
 #[test]
 fn the_mean_of_many_is_the_mean_that_was_measured() {
     let profile = profile(100.0, 2.0, &[1, 4, 16], 1.5);

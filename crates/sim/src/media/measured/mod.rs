@@ -7,8 +7,12 @@
 //!
 //! A device whose reads were seen to end together (the queue of a virtual machine may be answered when it is
 //! empty) tells of no end before all that is under way is done, what begins meanwhile included.
+//!
+//! A device takes no more at a time than it was ever seen with: the rest stands in line.
 
 mod curves;
+
+use std::collections::VecDeque;
 
 use rand::RngExt;
 use serde::Deserialize;
@@ -35,6 +39,9 @@ pub(super) const ENTRY: Entry = Entry {
             at: Nanos::ZERO,
             under_way: Vec::new(),
             untold: Vec::new(),
+            places: places(&profile),
+            taken: 0.0,
+            line: VecDeque::new(),
         }))
     },
     sped: |parameters, factor| {
@@ -55,6 +62,8 @@ struct Config {
 const PIECE: u64 = 1 << 20;
 /// How many of them one entry has at the device at a time, at most.
 const WINDOW: u64 = 32;
+/// As many are always at the device: what a thread's queue has, and an entry that is only half in it.
+const PLACES: f64 = 2.0 * WINDOW as f64;
 
 struct Measured {
     curves: Curves,
@@ -66,6 +75,11 @@ struct Measured {
     under_way: Vec<Active>,
     /// What is done and was not told.
     untold: Vec<TransferId>,
+    /// How many places there are at the device, and how many are taken.
+    places: f64,
+    taken: f64,
+    /// What stands in line, with its work.
+    line: VecDeque<(Transfer, f64)>,
 }
 
 /// A transfer under way.
@@ -92,7 +106,26 @@ fn pieces(bytes: u64) -> f64 {
     bytes.div_ceil(PIECE).clamp(1, WINDOW) as f64
 }
 
+/// How many places a device has. One that ends together has those of one thread's queue: more would keep it
+/// from ever telling.
+fn places(profile: &TierProfile) -> f64 {
+    let seen = profile.points.iter().map(|point| f64::from(point.depth) * pieces(point.bytes));
+    if profile.ends_together() { PLACES } else { seen.fold(PLACES, f64::max) }
+}
+
 impl Measured {
+    /// Lets in who stands in line, as far as there are places; whatever its length, one is always let in.
+    fn let_in(&mut self) {
+        while let Some(&(transfer, left)) = self.line.front()
+            && (self.taken == 0.0 || self.taken + pieces(transfer.bytes) <= self.places)
+        {
+            self.line.pop_front();
+            self.taken += pieces(transfer.bytes);
+            self.under_way.push(Active { transfer, left, unit_ns: 1.0 });
+        }
+        self.reconsider();
+    }
+
     /// The work of those under way is done up to `now`.
     fn advance(&mut self, now: Nanos) {
         let passed = now.since(self.at).0 as f64;
@@ -153,8 +186,8 @@ impl Medium for Measured {
             0 => 0.0,
             _ => self.curves.factor(transfer, depth, self.draw.random()),
         };
-        self.under_way.push(Active { transfer, left, unit_ns: 1.0 });
-        self.reconsider();
+        self.line.push_back((transfer, left));
+        self.let_in();
     }
 
     fn next(&self) -> Option<Nanos> {
@@ -169,13 +202,18 @@ impl Medium for Measured {
                 return None;
             }
             self.advance(end);
-            self.untold.push(self.under_way.remove(index).transfer.id);
-            self.reconsider();
-            if !self.ends_together || self.under_way.is_empty() {
-                self.untold.sort_unstable();
-                ended.append(&mut self.untold);
-                return Some(end);
+            let done = self.under_way.remove(index);
+            self.untold.push(done.transfer.id);
+            if self.ends_together && !self.under_way.is_empty() {
+                self.reconsider();
+                continue;
             }
+            self.untold.sort_unstable();
+            ended.append(&mut self.untold);
+            // Places are free when ends are told.
+            self.taken = if self.ends_together { 0.0 } else { self.taken - done.pieces() };
+            self.let_in();
+            return Some(end);
         }
     }
 
