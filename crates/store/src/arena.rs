@@ -1,4 +1,5 @@
-//! A large piece of memory handed out in equal blocks. It is reserved at once and backed as it is touched.
+//! A large piece of memory handed out in equal blocks. It is reserved at once, and backed as it is touched or
+//! when that is asked for.
 
 #![allow(unsafe_code)]
 
@@ -6,8 +7,9 @@ use std::io;
 use std::sync::Arc;
 
 use crate::blocks::{Blocks, Extent};
-use crate::buffer::{Mapping, Mover};
+use crate::buffer::Mover;
 use crate::copy::copy;
+use crate::mapping::Mapping;
 
 /// Blocks of one size in one mapping.
 pub(crate) struct Arena {
@@ -16,12 +18,17 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// An arena of `capacity` bytes in blocks of `block` bytes.
-    pub(crate) fn new(capacity: u64, block: usize) -> io::Result<Arc<Self>> {
-        let blocks = Blocks::new(capacity, block)
+    /// An arena of `bytes` bytes in blocks of `block` bytes, the first `readily` of them used first.
+    pub(crate) fn new(bytes: u64, readily: u64, block: usize) -> io::Result<Arc<Self>> {
+        let blocks = Blocks::new(bytes, readily, block)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "too many blocks: use larger ones"))?;
         let memory = Mapping::new(blocks.bytes() as usize)?;
         Ok(Arc::new(Self { memory, blocks }))
+    }
+
+    /// Has what is used first backed now.
+    pub(crate) fn back(&self) -> io::Result<()> {
+        self.memory.back(self.blocks.readily_bytes() as usize)
     }
 
     /// Room for `bytes`; errors are those of [`Blocks::take`].
@@ -74,7 +81,7 @@ mod tests {
 
     #[test]
     fn rooms_hold_what_was_put_in_and_come_back() {
-        let arena = Arena::new(16 * 100, 16).unwrap();
+        let arena = Arena::new(16 * 100, 16 * 100, 16).unwrap();
         let first = arena.take(100).unwrap();
         let gap = arena.take(16).unwrap();
         let second = arena.take(1000).unwrap();

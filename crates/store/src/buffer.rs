@@ -8,10 +8,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use crate::mapping::Mapping;
 
 /// What O_DIRECT needs of addresses, offsets and lengths on every device we know.
 pub const ALIGN: usize = 4096;
@@ -20,59 +19,6 @@ pub const PIECE: usize = 1024 * 1024;
 /// Room before the payload for a header.
 pub(crate) const HEADROOM: usize = 16 * 1024;
 const STRIDE: usize = HEADROOM + PIECE;
-const HUGE_PAGE: usize = 2 * 1024 * 1024;
-
-/// Anonymous memory aligned to huge pages, backed lazily.
-pub(crate) struct Mapping {
-    start: NonNull<u8>,
-    len: usize,
-    raw: (usize, usize),
-    huge: bool,
-}
-
-// SAFETY: the mapping is plain memory; who may touch which part is settled by its owners.
-unsafe impl Send for Mapping {}
-// SAFETY: as above, shared references give out addresses only.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    /// Reserves `len` bytes; nothing is backed until it is touched.
-    pub(crate) fn new(len: usize) -> io::Result<Self> {
-        let total = len.checked_next_multiple_of(HUGE_PAGE).and_then(|len| len.checked_add(HUGE_PAGE));
-        let total = total.ok_or(io::ErrorKind::OutOfMemory)?;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
-        let raw = unsafe {
-            mmap_anonymous(std::ptr::null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags)?
-        };
-        let mapped = raw as usize;
-        let start = mapped.next_multiple_of(HUGE_PAGE);
-        // SAFETY: within the mapping just made; advice only.
-        let huge = unsafe { madvise(start as *mut _, total - HUGE_PAGE, Advice::LinuxHugepage) }.is_ok();
-        let start = NonNull::new(start as *mut u8).expect("a mapping is not at zero");
-        Ok(Self { start, len, raw: (mapped, total), huge })
-    }
-
-    pub(crate) fn start(&self) -> NonNull<u8> {
-        self.start
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the kernel took the advice to use huge pages.
-    pub(crate) fn huge(&self) -> bool {
-        self.huge
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; every user holds the mapping alive.
-        let _ = unsafe { munmap(self.raw.0 as *mut _, self.raw.1) };
-    }
-}
 
 /// The memory of one lane's buffers. Backends register or pin it once.
 pub struct Region {

@@ -29,6 +29,7 @@ mod key;
 mod lane;
 mod layout;
 mod ledger;
+mod mapping;
 pub mod meter;
 mod name;
 mod options;

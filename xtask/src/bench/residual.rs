@@ -24,7 +24,7 @@ const PROFILE: &str = "--sizes 64KiB,256KiB,1MiB,2MiB,4MiB,8MiB,16MiB --threads 
                        --sustained-seconds 0";
 /// What all benchmarks have in common: memory holds 60 to 230 entries, and the drive's tier never fills.
 const COMMON: &str = "--gpu-mem-gb 0 --model tiny-1b --generation-mode none --duration 3000 --backend direct \
-                      --cpu-mem-gb 0.5 --storage-capacity-gb 6 --read-policy once --io-threads 1 --quiet";
+                      --cpu-mem-gb 0.5 --cpu-mem-backed --storage-capacity-gb 6 --read-policy once --io-threads 1 --quiet";
 /// Short contexts, and documents of a few chunks that half of the requests ask for.
 const RAG_CONFIG: &str = "\
 user_templates:

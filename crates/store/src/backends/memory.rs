@@ -1,4 +1,5 @@
-//! `memory`: entries in RAM, in an arena on huge pages that is reserved at once and backed as it fills.
+//! `memory`: entries in RAM, in an arena on huge pages that is reserved at once, and backed as it fills or
+//! before the first entry.
 
 use std::any::Any;
 use std::io;
@@ -17,17 +18,26 @@ use crate::payload;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "memory",
-    about: "RAM: an arena on huge pages, backed as it fills",
+    about: "RAM: an arena on huge pages, backed as it fills or before that",
     caps: Caps { keeps_bytes: true, survives: false, inline: true, location: Location::None },
-    options: &[("block", "bytes of one arena block, 4096 unless given")],
+    options: &[
+        ("block", "bytes of one arena block, 4096 unless given"),
+        (BACKED, "true: before the first entry, as engines pin what they offload to; otherwise as it fills"),
+    ],
     open: |site| open_with(site, ENTRY.name, Seeded::Kept),
 };
+
+/// The option that has memory backed before the first entry.
+pub const BACKED: &str = "backed";
 
 /// A page: entries are hundreds of kilobytes to gigabytes, so next to nothing is lost in the last block.
 const BLOCK_BYTES: usize = 4096;
 /// The capacity is for entries' bytes. Whole blocks take a little more, up to twice as much for entries of
 /// half a block; only addresses are reserved for it.
 const BLOCKS_PER_BYTE: u64 = 2;
+/// Beyond the capacity this part of it is used, before entries are put together from what is free in several
+/// places.
+const GAPS: u64 = 8;
 /// Without a limit the address space for this much is reserved; memory is taken only as it is used.
 const UNLIMITED_BYTES: u64 = 1 << 40;
 
@@ -40,6 +50,11 @@ pub(super) enum Seeded {
     MadeAgain,
 }
 
+/// Memory that a tier of `capacity` bytes takes when it is backed before the first entry.
+pub fn backed_bytes(capacity: u64) -> u64 {
+    capacity.saturating_add(capacity / GAPS)
+}
+
 /// An arena for a backend called `name`.
 pub(super) fn open_with(site: &Site, name: &'static str, seeded: Seeded) -> Result<Arc<dyn Backend>> {
     let capacity = site.capacity_bytes.unwrap_or(UNLIMITED_BYTES);
@@ -48,7 +63,14 @@ pub(super) fn open_with(site: &Site, name: &'static str, seeded: Seeded) -> Resu
         return Err(Error::usage("option block: must be above 0"));
     }
     let refused = |e: io::Error| Error::usage(format!("{name}: cannot reserve {capacity} bytes: {e}"));
-    let arena = Arena::new(capacity.saturating_mul(BLOCKS_PER_BYTE), block).map_err(refused)?;
+    let addresses = capacity.saturating_mul(BLOCKS_PER_BYTE);
+    let arena = Arena::new(addresses, backed_bytes(capacity), block).map_err(refused)?;
+    if site.option(BACKED, false)? {
+        if site.capacity_bytes.is_none() {
+            return Err(Error::usage(format!("option {BACKED}: is for a tier with a capacity")));
+        }
+        arena.back().map_err(|e| Error::usage(format!("{name}: cannot back {capacity} bytes: {e}")))?;
+    }
     Ok(Arc::new(Memory { arena, capacity, used: AtomicU64::new(0), name, seeded }))
 }
 

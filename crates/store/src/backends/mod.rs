@@ -16,6 +16,7 @@ use wavetank_model::{Error, Result, described, find};
 use crate::backend::{Backend, Caps, Location};
 use crate::options::Options;
 pub use cuda::{DeviceMemory, device_memory, devices as gpu_devices};
+pub use memory::{BACKED, backed_bytes};
 
 /// A row of the table.
 #[derive(Clone, Copy)]
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!(refusal("memory", "/tmp", &[]), "memory takes no location, not \"/tmp\"");
         assert_eq!(
             refusal("memory", "", &[("blok", "4096")]),
-            "memory has no option \"blok\"\nhint: known: block"
+            "memory has no option \"blok\"\nhint: known: block, backed"
         );
         assert!(
             refusal("direkt", "", &[]).starts_with("unknown backend \"direkt\"\nhint: known: buffered, ")

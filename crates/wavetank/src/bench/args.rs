@@ -30,6 +30,7 @@ pub struct BenchArgs {
     pub gpu_tier: Option<GpuTier>,
     pub gpu_device: Option<u32>,
     pub cpu_mem_gb: Option<f64>,
+    pub cpu_mem_backed: bool,
     pub cache_dir: Option<PathBuf>,
     pub storage_capacity_gb: Option<f64>,
     pub backend: Option<String>,

@@ -91,6 +91,8 @@ impl Draft<'_> {
                 "--gpu-tier",
                 "there is no GPU tier",
             ),
+            (args.cpu_mem_backed && !has(TierRole::Cpu), "--cpu-mem-backed", "--cpu-mem-gb is 0"),
+            (args.cpu_mem_backed && logged, "--cpu-mem-backed", log),
             (args.cache_dir.is_some() && !in_folder, "--cache-dir", "storage is no directory"),
             (args.storage_location.is_some() && !by_address, "--storage-location", "--cache-dir says where"),
             (args.backend.is_some() && logged, "--backend", log),

@@ -14,6 +14,8 @@ pub(super) struct Machine {
     pub(super) cores: u32,
     /// Its main memory, where that is known.
     pub(super) memory_bytes: Option<u64>,
+    /// What of it this process may take, where that is known.
+    pub(super) available_bytes: Option<u64>,
     /// The memory of one of its GPUs, or what is missing.
     pub(super) gpu: fn(u32) -> Result<DeviceMemory>,
     /// What a launcher of many processes told this one.
@@ -24,9 +26,15 @@ impl Machine {
     /// This one.
     pub(super) fn here() -> Self {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let host = Host::here();
         Self {
             cores,
-            memory_bytes: Host::here().memory_bytes("MemTotal"),
+            memory_bytes: host.memory_bytes("MemTotal"),
+            available_bytes: host
+                .memory_bytes("MemAvailable")
+                .into_iter()
+                .chain(host.group_memory_bytes())
+                .min(),
             gpu: device_memory,
             variable: rank::variable,
         }
@@ -35,6 +43,6 @@ impl Machine {
     /// One that nothing is known of, for what of a plan does not follow from a machine.
     pub(super) fn any() -> Self {
         let gpu = |_| Err(Error::unsupported("no GPU is looked for"));
-        Self { cores: 1, memory_bytes: None, gpu, variable: |_| None }
+        Self { cores: 1, memory_bytes: None, available_bytes: None, gpu, variable: |_| None }
     }
 }

@@ -241,6 +241,7 @@ mod tests {
             ("run.habits.templates.0.", BenchArgs { config: Some(config), ..own() }),
             ("run.rules.promotion", BenchArgs { promotion: Some(Promotion::OnHit), ..own() }),
             ("run.tiers.0.eviction", BenchArgs { eviction: Some("fifo".to_owned()), ..own() }),
+            ("run.tiers.0.options", BenchArgs { cpu_mem_backed: true, ..own() }),
             ("latency_tracing", BenchArgs { enable_latency_tracing: true, ..own() }),
             ("run.tiers.1.backend", BenchArgs { backend: Some("null".to_owned()), ..own() }),
             ("cpu_mem_gb", BenchArgs { cpu_mem_gb: Some(5.0), ..own() }),

@@ -336,6 +336,26 @@ fn options_of_devices_have_no_effect_on_media() {
     }
 }
 
+/// Broken by: memory that is asked for and comes as entries do, or that a machine is promised to have.
+#[test]
+fn memory_is_backed_where_that_is_asked_for() {
+    let asks = |gigabytes: f64| BenchArgs { cpu_mem_gb: Some(gigabytes), cpu_mem_backed: true, ..small() };
+    assert_eq!(plan(&asks(1.0)).run.tiers[0].options, [("backed".to_owned(), "true".to_owned())].into());
+    assert!(plan(&BenchArgs { cpu_mem_backed: false, ..asks(1.0) }).run.tiers[0].options.is_empty());
+    let refused = refusal(&asks(58.0));
+    assert!(
+        refused.contains("--cpu-mem-backed: takes 65.2 GiB for --cpu-mem-gb 58, and 60.0 are to be had"),
+        "{refused}"
+    );
+    let media = [r#"cpu={"name": "queued", "gbps": 9.0}"#, r#"disk={"name": "queued", "gbps": 1.0}"#];
+    let simulated = BenchArgs { simulate: media.map(str::to_owned).to_vec(), ..asks(58.0) };
+    assert_eq!(plan(&simulated).run.tiers[0].options["backed"], "true");
+    let warnings = |args: &BenchArgs| plan(args).warnings.join("\n");
+    assert!(warnings(&asks(0.0)).contains("--cpu-mem-backed has no effect: --cpu-mem-gb is 0"));
+    let logged = BenchArgs { io_trace_log: Some(PathBuf::from("log.csv")), ..asks(58.0) };
+    assert!(warnings(&logged).contains("--cpu-mem-backed has no effect: --io-trace-log moves no bytes"));
+}
+
 #[test]
 fn a_plan_is_read_back_and_checked() {
     let folder = TempDir::new().unwrap();

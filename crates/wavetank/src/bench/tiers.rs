@@ -33,17 +33,36 @@ impl Draft<'_> {
         }
         self.check_memory(memory.cpu_gb);
         let gpu = self.gpu(memory.gpu_gb);
-        let cpu = (memory.cpu_gb > 0.0).then(|| {
-            let backend = if self.is_logged() { NULL } else { "memory" };
-            self.tier(TierRole::Cpu, backend, Some(gib(memory.cpu_gb)))
-        });
+        let cpu = (memory.cpu_gb > 0.0).then(|| self.cpu(gib(memory.cpu_gb)));
         let (storage, is_temporary) = self.storage(memory.storage_gb);
         (gpu.into_iter().chain(cpu).chain([storage]).collect(), is_temporary)
     }
 
-    /// Main memory that is not there is no error: it is taken as entries come, and few may come.
+    fn cpu(&self, bytes: u64) -> TierPlan {
+        if self.is_logged() {
+            return self.tier(TierRole::Cpu, NULL, Some(bytes));
+        }
+        let mut tier = self.tier(TierRole::Cpu, "memory", Some(bytes));
+        if self.args.cpu_mem_backed {
+            tier.options.insert(backends::BACKED.to_owned(), true.to_string());
+        }
+        tier
+    }
+
+    /// Main memory that is not there is an error if all of it is to be taken, and none if it is taken as
+    /// entries come: few may come.
     fn check_memory(&mut self, gigabytes: f64) {
         let bytes = gib(gigabytes);
+        let taken = backends::backed_bytes(bytes);
+        let available = self.machine.available_bytes.filter(|available| *available < taken);
+        if let Some(available) = available.filter(|_| self.args.cpu_mem_backed && self.takes_memory()) {
+            let [taken, available] = [taken, available].map(|bytes| bytes as f64 / gib(1.0) as f64);
+            let what = format!(
+                "takes {taken:.1} GiB for --cpu-mem-gb {gigabytes}, and {available:.1} are to be had"
+            );
+            self.findings.wrong("--cpu-mem-backed", format!("{what} — hint: give less --cpu-mem-gb"));
+            return;
+        }
         if let Some(there) = self.machine.memory_bytes.filter(|there| *there < bytes && self.takes_memory()) {
             let there = there as f64 / gib(1.0) as f64;
             self.warn(format!(

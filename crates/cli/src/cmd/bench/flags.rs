@@ -113,6 +113,10 @@ struct TiersFlags {
     /// Main memory for KV; 0 is no such tier [default: 32].
     #[arg(long, value_name = "GIB")]
     cpu_mem_gb: Option<f64>,
+    /// Take all of it, and an eighth more, before the first request, as engines pin theirs
+    /// [default: as entries come].
+    #[arg(long)]
+    cpu_mem_backed: bool,
     /// Where the storage tier keeps its files [default: a temporary directory].
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
@@ -395,6 +399,7 @@ impl TiersFlags {
         args.gpu_tier = self.gpu_tier;
         args.gpu_device = self.gpu_device;
         args.cpu_mem_gb = self.cpu_mem_gb;
+        args.cpu_mem_backed = self.cpu_mem_backed;
         args.cache_dir = self.cache_dir;
         args.storage_capacity_gb = self.storage_capacity_gb;
         args.backend = self.backend;

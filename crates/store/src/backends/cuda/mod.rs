@@ -49,7 +49,7 @@ fn open(site: &Site) -> Result<Arc<dyn Backend>> {
             .hint("device memory is allocated at once: say how much of it"));
     };
     let many = || Error::usage("cuda: too many blocks").hint("give a larger block or a smaller capacity");
-    let blocks = Blocks::new(capacity, block).ok_or_else(many)?;
+    let blocks = Blocks::new(capacity, capacity, block).ok_or_else(many)?;
     let context = Context::open(number)?;
     let memory = Memory::new(&context, blocks.bytes())?;
     Ok(Arc::new(Cuda { memory, context, blocks, notes: Mutex::default() }))

@@ -26,7 +26,7 @@ pub(super) struct Device {
     tier: usize,
     nature: Nature,
     used: AtomicU64,
-    /// The most that was used.
+    /// The most that was used, by what was before the first entry too.
     most_used: AtomicU64,
     /// How many entries there were.
     entries: AtomicU64,
@@ -37,6 +37,8 @@ pub(super) struct Device {
 pub(super) struct Nature {
     /// Bytes it has room for; no end of them when absent.
     pub(super) room: Option<u64>,
+    /// Whether all of it is there before the first entry.
+    pub(super) is_backed: bool,
     /// Whether the thread that asks moves the bytes itself.
     pub(super) is_inline: bool,
     /// Whether there is one such thread: what it spends on an entry holds up all others.
@@ -50,7 +52,7 @@ impl Device {
             tier,
             nature,
             used: AtomicU64::new(0),
-            most_used: AtomicU64::new(0),
+            most_used: AtomicU64::new(if nature.is_backed { u64::MAX } else { 0 }),
             entries: AtomicU64::new(0),
         }
     }

@@ -130,6 +130,7 @@ impl BenchPlan {
         let caps = backends::backend(&tier.backend)?.caps;
         Ok(Nature {
             room: tier.capacity_bytes.filter(|_| caps.keeps_bytes && !caps.survives),
+            is_backed: tier.options.get(backends::BACKED).is_some_and(|told| told == "true"),
             is_inline: caps.inline && self.run.io_threads == 1,
             holds_up: self.run.io_threads == 1,
         })

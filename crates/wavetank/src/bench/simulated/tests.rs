@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 use wavetank_bench::{Load, Unwatched};
-
+use wavetank_model::TierRoom;
 use wavetank_store::Key;
 use wavetank_store::backend::{Birth, NewEntry, Piece};
 use wavetank_store::buffer::{Mover, Region};
@@ -58,7 +58,7 @@ fn a_single_thread_spends_time_on_what_it_asks_for() {
     for (holds_up, expected) in [(true, spent), (false, std::time::Duration::ZERO)] {
         let clock = wavetank_store::Clock::modelled();
         let timeline = Arc::new(Timeline::of(clock.clone(), vec![medium.build(1).unwrap()]));
-        let nature = Nature { room: None, is_inline: false, holds_up };
+        let nature = Nature { room: None, is_backed: false, is_inline: false, holds_up };
         let device: Arc<dyn Backend> = Arc::new(Device::new(&timeline, 0, nature));
         let region = Region::new(1).unwrap();
         let mut port = device.port(&region, 1).unwrap();
@@ -70,6 +70,38 @@ fn a_single_thread_spends_time_on_what_it_asks_for() {
         port.read(&held, piece, region.take(Mover::Device).unwrap());
         assert_eq!(clock.since(start), expected);
     }
+}
+
+/// Broken by: memory that is there before the first entry and taken for new, or the other way round.
+#[test]
+fn memory_that_is_backed_is_never_new() {
+    let mut profile = crate::profile::tier::testing::profile();
+    let mut used = profile.points.remove(2);
+    (used.depth, used.ended_at_once) = (1, 1.0);
+    let mut new = used.clone();
+    new.room = TierRoom::New;
+    let mut slow = used.write.clone().unwrap();
+    slow.mean_us *= 1000.0;
+    slow.quantiles_us = slow.quantiles_us.map(|us| us * 1000.0);
+    new.write = Some(slow);
+    profile.points.extend([used, new]);
+    let Value::Object(parameters) = serde_json::json!({ "profile": profile }) else { unreachable!() };
+    let medium = MediumConfig { name: MEASURED.to_owned(), parameters };
+    let [backed, fresh] = [true, false].map(|is_backed| {
+        let clock = wavetank_store::Clock::modelled();
+        let timeline = Arc::new(Timeline::of(clock.clone(), vec![medium.build(1).unwrap()]));
+        let nature = Nature { room: None, is_backed, is_inline: true, holds_up: true };
+        let device: Arc<dyn Backend> = Arc::new(Device::new(&timeline, 0, nature));
+        let region = Region::new(1).unwrap();
+        let mut port = device.port(&region, 1).unwrap();
+        let key = Key::new(b"a".as_slice());
+        let entry = NewEntry { key: &key, bytes: 65_536, recipe: None, birth: Birth::default() };
+        let held = port.create(&entry).unwrap();
+        let (start, piece) = (clock.now(), Piece { token: 1, offset: 0, len: 65_536 });
+        port.write(&held, piece, region.take(Mover::Device).unwrap(), None);
+        clock.since(start)
+    });
+    assert!(fresh > backed * 100, "{fresh:?} {backed:?}");
 }
 
 fn simulated(args: &BenchArgs) -> BenchArgs {
