@@ -30,8 +30,8 @@ struct Free {
 }
 
 impl Blocks {
-    /// Blocks of `block` bytes for `bytes` bytes, of which those for `readily` are used before an entry is put
-    /// together from several runs; nothing when they are too many to count.
+    /// Blocks of `block` bytes for `bytes` bytes, of which those for `readily` are used before an entry is
+    /// put together from several runs; nothing when they are too many to count.
     pub(crate) fn new(bytes: u64, readily: u64, block: usize) -> Option<Arc<Self>> {
         let block = block as u64;
         let count = u32::try_from(bytes.div_ceil(block)).ok()?;

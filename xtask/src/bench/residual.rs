@@ -1,8 +1,8 @@
 //! `bench residual`: storage benchmarks on media that were measured (`bench --simulate`) against the same
 //! ones on the devices, one request in flight and sixteen.
 //!
-//! The drive is used before it is profiled, and profiled again at the end: what it drifted by stands beside
-//! the errors.
+//! Both are profiled before each load, for a profile is of its hour: what the drive drifted by in between
+//! stands beside the errors. It is used before it is profiled first.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,8 @@ const PROFILE: &str = "--sizes 64KiB,256KiB,1MiB,2MiB,4MiB,8MiB,16MiB --threads 
                        --sustained-seconds 0";
 /// What all benchmarks have in common: memory holds 60 to 230 entries, and the drive's tier never fills.
 const COMMON: &str = "--gpu-mem-gb 0 --model tiny-1b --generation-mode none --duration 3000 --backend direct \
-                      --cpu-mem-gb 0.5 --cpu-mem-backed --storage-capacity-gb 6 --read-policy once --io-threads 1 --quiet";
+                      --cpu-mem-gb 0.5 --cpu-mem-backed --storage-capacity-gb 6 --read-policy once \
+                      --io-threads 1 --quiet";
 /// Short contexts, and documents of a few chunks that half of the requests ask for.
 const RAG_CONFIG: &str = "\
 user_templates:
@@ -69,31 +70,47 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
     let place = place.display().to_string();
     // A drive that was at rest is slower than one in use, and profiles are of one in use.
     real(&WORKLOADS[2], 16, &place, "warm")?;
-    let [memory, disk, after] =
-        ["memory", "disk", "disk-after"].map(|name| format!("{FOLDER}/residual-{name}.toml"));
-    wavetank(&format!("profile tier memory {PROFILE} --depths 1,2,4 -o {memory}"))?;
-    wavetank(&format!("profile tier {place} {PROFILE} --depths 1,2,4,8,16 -o {disk}"))?;
-    let mut table = HEAD.to_owned();
+    // One of another day says nothing of drift.
+    let _ = fs::remove_file(profile_of("disk"));
+    let (mut table, mut drifts) = (HEAD.to_owned(), String::new());
     for users in IN_FLIGHT {
         for workload in &WORKLOADS {
+            let drift = profiled(&place)?;
+            let told = |drift| format!("  - before {} at {users}: {drift}\n", workload.name);
+            drifts.extend(drift.map(told));
             table += &compared(workload, users, &place, options.reps)?;
         }
     }
-    let again = format!("profile tier {place} {PROFILE} --depths 1,2,4,8,16 -o {after} --against {disk}");
-    let again = wavetank(&again)?;
-    let drift = again.lines().find(|line| line.starts_with("Drift")).unwrap_or("Drift: not known");
+    let last = profiled(&place)?.unwrap_or_default();
     let loads: String = WORKLOADS.iter().map(|load| format!("- {}: `{}`\n", load.name, load.flags)).collect();
     let method = format!(
-        "- file system: {}\n- the drive profiled again after the last run: {drift}\n\n\
-         `wavetank profile tier memory|DIR {PROFILE}`, then `wavetank bench {COMMON} --num-users N` with \
-         `--simulate cpu=memory.toml --simulate disk=disk.toml` and {} times without, and `wavetank bench \
-         residual`. Loads (the first is 1,500 requests of the Mooncake conversation trace, prompts scaled by \
+        "- file system: {}\n- the drive's profile against that of the load before:\n{drifts}  - after the \
+         last run: {last}\n\n\
+         For each load `wavetank profile tier memory|DIR {PROFILE}`, then `wavetank bench {COMMON} \
+         --num-users N` with `--simulate cpu=memory.toml --simulate disk=disk.toml` and {} times without, \
+         and `wavetank bench residual`. Loads (the first is 1,500 requests of the Mooncake conversation trace, prompts scaled by \
          0.01 and answers by 0.02):\n\n{loads}\n```yaml\n{RAG_CONFIG}```\n\nA row is within when bytes and \
          hits are off by 1 % at most, means by 15 and P95 by 25.\n",
         store::file_system(Path::new(&place))?,
         options.reps,
     );
     Ok(Page { method, table })
+}
+
+fn profile_of(device: &str) -> String {
+    format!("{FOLDER}/residual-{device}.toml")
+}
+
+/// Measures memory and the drive; how far the drive is from its last profile, if there is one.
+fn profiled(place: &str) -> Result<Option<String>, String> {
+    let [memory, disk, before] = ["memory", "disk", "disk-before"].map(profile_of);
+    wavetank(&format!("profile tier memory {PROFILE} --depths 1,2,4 -o {memory}"))?;
+    let drive = format!("profile tier {place} {PROFILE} --depths 1,2,4,8,16 -o {disk}");
+    if fs::rename(&disk, &before).is_err() {
+        return wavetank(&drive).map(|_| None);
+    }
+    let told = wavetank(&format!("{drive} --against {before}"))?;
+    Ok(told.lines().find(|line| line.starts_with("Drift")).map(str::to_owned))
 }
 
 /// The files of the loads, under `target/bench`.
@@ -118,8 +135,7 @@ const HEAD: &str = "\
 /// One load, simulated and real.
 fn compared(workload: &Workload, users: u32, place: &str, reps: usize) -> Result<String, String> {
     eprintln!("{}, {users} in flight", workload.name);
-    let media =
-        format!("--simulate cpu={FOLDER}/residual-memory.toml --simulate disk={FOLDER}/residual-disk.toml");
+    let media = format!("--simulate cpu={} --simulate disk={}", profile_of("memory"), profile_of("disk"));
     let simulated = bench(workload, users, place, (&media, "simulated"))?;
     let runs = (0..reps).map(|run| real(workload, users, place, &run.to_string()));
     let runs = runs.collect::<Result<Vec<_>, String>>()?.join(" ");

@@ -12,6 +12,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/store/src/arena.rs", "memory mapped at once and given out in pieces"),
     ("crates/store/src/backends/cuda/driver.rs", "calls of the CUDA driver"),
     ("crates/store/src/backends/cuda/port.rs", "copies between a host and a device"),
+    ("crates/store/src/mapping.rs", "memory on huge pages, backed when that is asked for"),
     ("crates/store/src/buffer.rs", "buffers on huge pages that the kernel reads and writes"),
     ("crates/store/src/copy.rs", "copies past the cache"),
     ("crates/store/src/payload.rs", "wide instructions, where the processor has them"),

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wavetank_cache::Rules;
 use wavetank_cache::eviction::{self, Settings};
-use wavetank_model::{Error, Operation, Result, Sustained, TierAgain, TierPoint, TierRoom};
+use wavetank_model::{Error, Result, Sustained, TierAgain, TierPoint, TierRoom};
 use wavetank_store::backend::{Backend, Location};
 use wavetank_store::backends::{self, Site};
 use wavetank_store::{Outcome, Store, Tier};
@@ -32,7 +32,7 @@ use self::crew::{Crew, lane};
 use self::plan::Load;
 pub use self::plan::ProbePlan;
 use self::point::Tally;
-use self::set::WorkingSet;
+use self::set::{Turns, WorkingSet};
 
 /// Who watches a measurement, and may end it.
 pub struct ProbeObserver<'a> {
@@ -149,9 +149,8 @@ impl Probe<'_, '_> {
         let others = self.plan.sizes.iter().filter(|bytes| first.is_none_or(|load| load.bytes != **bytes));
         others.copied().try_for_each(|bytes| self.fill(bytes, &mut tallies))?;
         let again = self.plan.again().into_iter();
-        let mut again: Vec<Again> = again
-            .map(|(after, entries, load)| Again { after, entries, load, tally: Tally::default() })
-            .collect();
+        let mut again: Vec<Again> =
+            again.map(|(turns, load)| Again { turns, load, tally: Tally::default() }).collect();
         self.passes(&mut tallies, &mut again)?;
         let making = self.making()?;
         let point = |(load, tally): (Load, Tally)| tally.point(load, making[&load.bytes]);
@@ -207,9 +206,9 @@ impl Probe<'_, '_> {
                 tally.add(*load, &seen);
                 (self.observer.measured)();
             }
-            for Again { after, entries, load, tally } in again.iter_mut() {
+            for Again { turns, load, tally } in again.iter_mut() {
                 let crew = self.crew(*load);
-                let crew = Crew { set: crew.set.in_turn(*after, *entries), ..crew };
+                let crew = Crew { set: crew.set.in_turn(*turns), ..crew };
                 let Some(seen) = point::measure(crew, seconds)? else { return Ok(()) };
                 tally.add(*load, &seen);
                 (self.observer.measured)();
@@ -235,10 +234,9 @@ impl Probe<'_, '_> {
     }
 }
 
-/// Entries that are read in turn after something, and what was seen of that.
+/// Entries that are read in turn, and what was seen of that.
 struct Again {
-    after: Operation,
-    entries: u64,
+    turns: Turns,
     load: Load,
     tally: Tally,
 }
@@ -247,7 +245,8 @@ impl Again {
     fn found(self) -> Option<TierAgain> {
         let Load { bytes, .. } = self.load;
         let point = self.tally.point(self.load, 0.0)?;
-        let (apart_bytes, mean_us) = (self.entries * bytes, point.read?.mean_us);
-        Some(TierAgain { after: self.after, apart_bytes, bytes, operations: point.reads, mean_us })
+        let Turns { after, repeats, entries } = self.turns;
+        let (apart_bytes, mean_us) = (entries * bytes, point.read?.mean_us);
+        Some(TierAgain { after, repeats, apart_bytes, bytes, operations: point.reads, mean_us })
     }
 }

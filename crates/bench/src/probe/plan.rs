@@ -7,6 +7,8 @@ use wavetank_model::{Operation, TierRoom};
 use wavetank_store::backends;
 use wavetank_store::buffer::PIECE;
 
+use super::set::{MOST_REPEATS, Turns};
+
 /// What is measured, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbePlan {
@@ -108,17 +110,20 @@ impl ProbePlan {
         self.loads().iter().map(steps).sum::<usize>() + self.again().len() * passes
     }
 
-    /// How many entries are moved in turn, after which they are read in turn, and of which length. It
-    /// matters where a processor copies them, which keeps what it has copied.
-    pub(super) fn again(&self) -> Vec<(Operation, u64, Load)> {
+    /// Which entries are moved in turn and read again, and of which length. It matters where a processor
+    /// copies them, which keeps what it has copied.
+    pub(super) fn again(&self) -> Vec<(Turns, Load)> {
         let is_copied = backends::backend(&self.backend).is_ok_and(|row| row.caps.is_memory());
         let Some(bytes) = self.usual_bytes().filter(|_| is_copied) else { return Vec::new() };
         let entries = (0..=DOUBLINGS).map(|doubled| (NEAREST_BYTES << doubled) / bytes);
         let mut entries: Vec<u64> = entries.filter(|count| (1..=self.half(bytes)).contains(count)).collect();
         entries.dedup();
         let load = Load { read_share: 1.0, ..Load::writes(bytes, 1) };
-        let after = [Operation::Read, Operation::Write];
-        after.into_iter().flat_map(|after| entries.iter().map(move |&count| (after, count, load))).collect()
+        let after_reads = (0..=MOST_REPEATS).map(|repeats| (Operation::Read, repeats));
+        let kinds = after_reads.chain([(Operation::Write, 0)]);
+        let turns =
+            |(after, repeats)| entries.iter().map(move |&entries| (Turns { after, repeats, entries }, load));
+        kinds.flat_map(turns).collect()
     }
 
     fn usual_bytes(&self) -> Option<u64> {

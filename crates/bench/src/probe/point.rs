@@ -80,7 +80,9 @@ fn count(mut hand: Hand, window: &Window, halt: &Halt<'_>) -> Result<Seen> {
         match window.saw_end(Instant::now()) {
             Moment::Before => {}
             Moment::Inside(elapsed) => {
-                seen.count(ended, done.times, elapsed);
+                if hand.part.counts() {
+                    seen.count(ended, done.times, elapsed);
+                }
                 match &mut labour {
                     Some(labour) => labour.saw_end(&mut hand.lane),
                     None => labour = Some(Labour::begin(&mut hand.lane)),

@@ -24,9 +24,35 @@ pub(super) struct WorkingSet {
 pub(super) enum Order {
     /// Any of those that are read, and those that are written one after another.
     Random,
-    /// As many as this one after another: always the first of those that are only read; after an operation
-    /// that writes them, those of the others whose turn it is, so that they go where nothing was for long.
-    InTurn(Operation, u64),
+    /// Some, again and again, and then others.
+    InTurn(Turns),
+}
+
+/// Some entries one after another: they are read or written, read again as often as it says, and read once
+/// more, which is what counts. Then it is the turn of others, where nothing was for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turns {
+    pub(super) after: Operation,
+    /// [`MOST_REPEATS`] stands for more: the same are read for ever.
+    pub(super) repeats: u32,
+    pub(super) entries: u64,
+}
+
+/// What was read again as often is as near as it can be.
+pub(super) const MOST_REPEATS: u32 = 2;
+
+impl Turns {
+    /// Which entry of `half` comes when so many were asked for, and which round of its turn that is.
+    fn at(self, asked: u64, half: u64) -> (u64, u64) {
+        let rounds = if self.repeats == MOST_REPEATS { u64::MAX } else { u64::from(self.repeats) + 2 };
+        let (round, entry) = (asked / self.entries, asked % self.entries);
+        ((round / rounds * self.entries + entry) % half, round % rounds)
+    }
+
+    /// Whether that round counts.
+    fn counts(self, round: u64) -> bool {
+        round > u64::from(self.repeats)
+    }
 }
 
 /// What one of the threads asks for: any entry to read, some of the others to write.
@@ -56,9 +82,9 @@ impl WorkingSet {
         Self { bytes, half: plan.half(bytes), seed: plan.seed, order: Order::Random }
     }
 
-    /// As many as `entries` alone, read in turn after this was done to them in turn.
-    pub(super) fn in_turn(self, after: Operation, entries: u64) -> Self {
-        Self { order: Order::InTurn(after, entries), ..self }
+    /// Some of them alone, in turn.
+    pub(super) fn in_turn(self, turns: Turns) -> Self {
+        Self { order: Order::InTurn(turns), ..self }
     }
 
     /// What the thread with this number, of so many, asks for the `turn`th time that this set is used: reads
@@ -109,11 +135,21 @@ impl Part {
                 let is_time = self.draw.random::<f64>() < self.read_share;
                 is_time.then(|| self.draw.random_range(0..self.set.half))
             }
-            Order::InTurn(Operation::Read, entries) => Some(asked % entries),
-            Order::InTurn(Operation::Write, entries) => {
-                let written = asked / entries / 2 * entries + asked % entries;
-                (asked / entries % 2 == 1).then_some(self.set.half + written % self.set.half)
+            Order::InTurn(turns) => {
+                let (entry, round) = turns.at(asked, self.set.half);
+                match turns.after {
+                    Operation::Read => Some(entry),
+                    Operation::Write => (round > 0).then_some(self.set.half + entry),
+                }
             }
+        }
+    }
+
+    /// Whether what was asked for last is what is to be measured, and no preparation of it.
+    pub(super) fn counts(&self) -> bool {
+        match self.set.order {
+            Order::Random => true,
+            Order::InTurn(turns) => turns.counts(turns.at(self.asked - 1, self.set.half).1),
         }
     }
 
@@ -160,12 +196,29 @@ mod tests {
             let mut part = set.part(1.0, (0, 1), 0);
             (0..count).map(|_| part.next_read()).collect::<Vec<_>>()
         };
-        let after_reads = reads(set.in_turn(Operation::Read, 3), 7);
-        assert_eq!(after_reads, [0, 1, 2, 0, 1, 2, 0].map(Some));
-        let after_writes = reads(set.in_turn(Operation::Write, 3), 18);
-        let turns = after_writes.chunks(3).skip(1).step_by(2).map(<[_]>::to_vec).collect::<Vec<_>>();
-        assert_eq!(turns, [[8, 9, 10], [11, 12, 13], [14, 15, 8]].map(|turn| turn.map(Some)));
+        let turns = |after, repeats| set.in_turn(Turns { after, repeats, entries: 3 });
+        let read_for_ever = reads(turns(Operation::Read, MOST_REPEATS), 7);
+        assert_eq!(read_for_ever, [0, 1, 2, 0, 1, 2, 0].map(Some));
+        let read_thrice = reads(turns(Operation::Read, 1), 20);
+        let rounds =
+            read_thrice.chunks(3).map(|round| round.iter().map(|it| it.unwrap()).collect::<Vec<_>>());
+        let (a, b) = ([0, 1, 2], [3, 4, 5]);
+        assert_eq!(rounds.collect::<Vec<_>>(), [&a[..], &a, &a, &b, &b, &b, &[6, 7]]);
+        let after_writes = reads(turns(Operation::Write, 0), 18);
+        let read = after_writes.chunks(3).skip(1).step_by(2).map(<[_]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(read, [[8, 9, 10], [11, 12, 13], [14, 15, 8]].map(|turn| turn.map(Some)));
         assert_eq!(after_writes.iter().flatten().count(), 9, "each is written first");
+        let counted = |set: WorkingSet| {
+            let mut part = set.part(1.0, (0, 1), 0);
+            let mut counts = || {
+                part.next_read();
+                u8::from(part.counts())
+            };
+            (0..12).map(|_| counts()).collect::<Vec<_>>()
+        };
+        assert_eq!(counted(turns(Operation::Read, 0)), [0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1]);
+        assert_eq!(counted(turns(Operation::Read, 1)), [0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0]);
+        assert_eq!(counted(turns(Operation::Read, MOST_REPEATS)), [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
         let random: std::collections::BTreeSet<u64> = reads(set, 200).into_iter().flatten().collect();
         assert_eq!(random.into_iter().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
     }

@@ -16,7 +16,11 @@ impl TierProfile {
         let own = [
             (self.layout == TIER_LAYOUT, "layout", "is not one that this version reads"),
             (!self.points.is_empty(), "points", "has none"),
-            (self.again.is_sorted_by(rises), "again", "must rise in apart_bytes after each operation"),
+            (
+                self.again.is_sorted_by(rises),
+                "again",
+                "must rise in apart_bytes, of each operation and number of repeats",
+            ),
         ];
         let parts = || self.settings.flaw().or_else(|| self.sustained.as_ref().and_then(Sustained::flaw));
         let alone = broken(&own).or_else(parts).map(|(field, rule)| TierFlaw { place: None, field, rule });
@@ -40,9 +44,9 @@ impl TierProfile {
     }
 }
 
-/// Whether what was read further apart comes later, after the same operation.
+/// Whether what was read further apart comes later, of its kind.
 fn rises(a: &TierAgain, b: &TierAgain) -> bool {
-    a.after != b.after || a.apart_bytes < b.apart_bytes
+    !a.is_like(b) || a.apart_bytes < b.apart_bytes
 }
 
 const ABOVE_ZERO: &str = "must be above 0";
@@ -183,7 +187,8 @@ mod tests {
     use crate::Operation;
 
     fn again(apart_bytes: u64) -> TierAgain {
-        TierAgain { after: Operation::Read, apart_bytes, bytes: 4096, operations: 9, mean_us: 3.0 }
+        let after = Operation::Read;
+        TierAgain { after, repeats: 0, apart_bytes, bytes: 4096, operations: 9, mean_us: 3.0 }
     }
 
     /// Broken by: leaving out the rule of one of the fields.

@@ -23,9 +23,19 @@ pub struct Transfer {
     pub bytes: u64,
     /// What they go over, where they are written.
     pub room: TierRoom,
-    /// What was done to it before, and how many bytes were moved since, itself included; `None` where nobody
-    /// keeps count, or it is longer ago than matters.
-    pub apart: Option<(Operation, u64)>,
+    /// What was done to it before; `None` where nobody keeps count, or it is longer ago than matters.
+    pub before: Option<Before>,
+}
+
+/// What was done to bytes before they are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// Which way they went.
+    pub after: Operation,
+    /// How often in a row they had been read again before that, since they were written or came from afar.
+    pub repeats: u32,
+    /// How many bytes were moved since, themselves included.
+    pub apart_bytes: u64,
 }
 
 /// A medium and the transfers under way on it. Time does not go back: whoever calls takes what has ended by a

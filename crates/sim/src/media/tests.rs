@@ -83,7 +83,7 @@ fn example(name: &str) -> Box<dyn Medium> {
 }
 
 fn read(id: TransferId, bytes: u64) -> Transfer {
-    Transfer { id, count: 1, operation: Operation::Read, bytes, room: TierRoom::Used, apart: None }
+    Transfer { id, count: 1, operation: Operation::Read, bytes, room: TierRoom::Used, before: None }
 }
 
 /// What has ended by `now`, in order.
@@ -259,32 +259,37 @@ proptest! {
         prop_assert!((after - before * more).abs() <= 8.0 + more, "{} {}", after, before * more);
     }
 
-    /// Broken by: reads that do not feel what was moved before them, writes that do, or a memory without end.
+    /// Broken by: reads that do not feel what was moved before them or how often, writes that do, or a memory
+    /// without end.
     #[test]
     fn what_was_moved_a_moment_ago_is_read_sooner(share in 0.1f64..1.0, bytes in 4096u64..1_000_000) {
         let mut profile = profile(100.0, 2.0, &[1], 0.0);
         let usual = measured(&profile).alone(Operation::Read, 65_536).0 as f64;
         let again = |apart_bytes, share: f64| {
             let (after, mean_us) = (Operation::Read, usual / 1e3 * share);
-            TierAgain { after, apart_bytes, bytes: 65_536, operations: 9, mean_us }
+            TierAgain { after, repeats: 1, apart_bytes, bytes: 65_536, operations: 9, mean_us }
         };
-        let after_write = TierAgain { after: Operation::Write, ..again(1 << 20, share / 2.0) };
-        profile.again = vec![again(1 << 20, share), again(3 << 20, 1.0), after_write];
-        let takes = |operation, apart| {
+        let after_write = TierAgain { after: Operation::Write, repeats: 0, ..again(1 << 20, share / 2.0) };
+        let first = TierAgain { repeats: 0, ..again(2 << 20, share / 4.0) };
+        profile.again = vec![again(1 << 20, share), again(3 << 20, 1.0), after_write, first];
+        let takes = |operation, before| {
             let mut medium = measured(&profile);
-            medium.begin(Transfer { operation, apart, ..read(1, bytes) }, Nanos::ZERO);
+            medium.begin(Transfer { operation, before, ..read(1, bytes) }, Nanos::ZERO);
             drain(medium.as_mut())[0].1.0 as f64
         };
+        let before = |after, repeats, apart_bytes| Some(Before { after, repeats, apart_bytes });
         prop_assert_eq!(measured(&profile).remembers(), 3 << 20);
         let (never, wrote) = (takes(Operation::Read, None), takes(Operation::Write, None));
         let half_way = (1.0 + share) / 2.0;
         for (apart, expected) in [(1, share), (1 << 20, share), (2 << 20, half_way), (4 << 20, 1.0)] {
-            let took = takes(Operation::Read, Some((Operation::Read, apart))) / never;
+            let took = takes(Operation::Read, before(Operation::Read, 3, apart)) / never;
             prop_assert!((took - expected).abs() < 1e-3, "{} for {}", took, expected);
-            prop_assert_eq!(takes(Operation::Write, Some((Operation::Read, apart))), wrote);
+            prop_assert_eq!(takes(Operation::Write, before(Operation::Read, 3, apart)), wrote);
         }
-        let after_write = takes(Operation::Read, Some((Operation::Write, 1 << 20))) / never;
+        let after_write = takes(Operation::Read, before(Operation::Write, 1, 1 << 20)) / never;
         prop_assert!((after_write - share / 2.0).abs() < 1e-3);
+        let first = takes(Operation::Read, before(Operation::Read, 0, 1 << 20)) / never;
+        prop_assert!((first - share / 4.0).abs() < 1e-3);
     }
 
     /// Broken by: what another size, operation or depth spends, or rows that measured none.

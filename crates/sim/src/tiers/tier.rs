@@ -187,7 +187,7 @@ impl Tier {
         let bytes = self.bytes_of(&self.under_way.row(row).objects) / u64::from(count);
         self.at = self.at.max(began);
         self.busy.begin(self.at);
-        let transfer = Transfer { id: row.into(), count, operation, bytes, room, apart: None };
+        let transfer = Transfer { id: row.into(), count, operation, bytes, room, before: None };
         self.medium.begin(transfer, self.at);
     }
 

@@ -4,7 +4,7 @@ use wavetank_model::{
     Error, Operation, Result, TIER_QUANTILES, TierAgain, TierLatency, TierPoint, TierProfile, TierRoom,
 };
 
-use super::super::Transfer;
+use super::super::{Before, Transfer};
 
 /// Who else is at the device.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +25,13 @@ pub(super) struct Curves {
     again: Vec<Again>,
 }
 
-/// What reads take of what was moved so many bytes ago, as a share of what they take otherwise; these rise.
+/// What reads take of what was moved a moment ago, as a share of what they take otherwise; by how long ago it
+/// was, which rises. Those with more repeats come later.
 struct Again {
     after: Operation,
-    apart: f64,
-    share: f64,
+    repeats: u32,
+    /// By bytes apart.
+    shares: Vec<(f64, f64)>,
 }
 
 /// What was measured of reads and writes in each other's way; shares of reads rise.
@@ -86,32 +88,37 @@ impl Curves {
         used.sort();
         new.sort();
         let mut curves = Self { used, new, again: Vec::new() };
-        curves.again = profile.again.iter().map(|seen| curves.again(seen)).collect();
+        curves.again = profile.again.chunk_by(TierAgain::is_like).map(|seen| curves.again(seen)).collect();
+        curves.again.sort_by_key(|again| again.repeats);
         Ok(curves)
     }
 
-    /// What was seen of reads again, beside reads one at a time of anything.
-    fn again(&self, seen: &TierAgain) -> Again {
+    /// What was seen of reads again of one kind, beside reads one at a time of anything.
+    fn again(&self, seen: &[TierAgain]) -> Again {
         let alone = Beside { depth: 1.0, read_share: 1.0, new_share: 0.0 };
-        let usual_us = self.mean_ns(Operation::Read, seen.bytes, alone) / 1e3;
-        let share = seen.mean_us / usual_us;
-        Again { after: seen.after, apart: seen.apart_bytes as f64, share }
+        let share = |seen: &TierAgain| {
+            let usual_us = self.mean_ns(Operation::Read, seen.bytes, alone) / 1e3;
+            (seen.apart_bytes as f64, seen.mean_us / usual_us)
+        };
+        Again { after: seen[0].after, repeats: seen[0].repeats, shares: seen.iter().map(share).collect() }
     }
 
     /// How far back it matters that something was moved.
     pub(super) fn remembers(&self) -> u64 {
-        self.again.iter().map(|again| again.apart as u64).max().unwrap_or(0)
+        let apart = self.again.iter().flat_map(|again| &again.shares).map(|(apart, _)| *apart as u64);
+        apart.max().unwrap_or(0)
     }
 
-    /// What a read takes of what it would take if this had not been done so many bytes ago.
-    fn share_again(&self, (after, apart): (Operation, u64)) -> f64 {
-        let mut rows = self.again.chunk_by(|a, b| a.after == b.after);
-        let Some(seen) = rows.find(|rows| rows[0].after == after) else { return 1.0 };
-        if apart as f64 > seen[seen.len() - 1].apart {
+    /// What a read takes of what it would take if this had not been done before.
+    fn share_again(&self, before: Before) -> f64 {
+        let is_like = |again: &&Again| again.after == before.after && again.repeats <= before.repeats;
+        let Some(Again { shares, .. }) = self.again.iter().rfind(is_like) else { return 1.0 };
+        let apart = before.apart_bytes as f64;
+        if apart > shares[shares.len() - 1].0 {
             return 1.0;
         }
-        let (low, high, part) = between(seen, apart as f64, |again| again.apart);
-        blend(seen[low].share, seen[high].share, part)
+        let (low, high, part) = between(shares, apart, |(apart, _)| *apart);
+        blend(shares[low].1, shares[high].1, part)
     }
 
     /// The mean latency of an operation.
@@ -143,7 +150,7 @@ impl Curves {
     /// as such reads took.
     pub(super) fn factor(&self, transfer: Transfer, depth: f64, chance: f64) -> f64 {
         let again = match transfer.operation {
-            Operation::Read => transfer.apart.map_or(1.0, |apart| self.share_again(apart)),
+            Operation::Read => transfer.before.map_or(1.0, |before| self.share_again(before)),
             Operation::Write => 1.0,
         };
         self.own(transfer).factor(transfer.bytes, depth, chance) * again

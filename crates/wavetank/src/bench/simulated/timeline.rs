@@ -65,8 +65,8 @@ impl Timeline {
         let mut state = self.locked();
         state.settle(now);
         state.begun += 1;
-        let apart = state.recent.touch((tier, entry, offset), operation, bytes);
-        let transfer = Transfer { id: state.begun, count: 1, operation, bytes, room, apart };
+        let before = state.recent.touch((tier, entry, offset), operation, bytes);
+        let transfer = Transfer { id: state.begun, count: 1, operation, bytes, room, before };
         let spent = state.media[tier].holds_up(transfer);
         state.media[tier].begin(transfer, now);
         (transfer.id, spent)

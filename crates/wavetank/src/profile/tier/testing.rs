@@ -64,6 +64,7 @@ pub(crate) fn profile() -> TierProfile {
         again: vec![
             TierAgain {
                 after: Operation::Read,
+                repeats: 0,
                 apart_bytes: 2 << 20,
                 bytes: 65_536,
                 operations: 9,
@@ -71,6 +72,7 @@ pub(crate) fn profile() -> TierProfile {
             },
             TierAgain {
                 after: Operation::Write,
+                repeats: 0,
                 apart_bytes: 2 << 20,
                 bytes: 65_536,
                 operations: 9,

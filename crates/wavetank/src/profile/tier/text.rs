@@ -147,10 +147,14 @@ fn again(profile: &TierProfile) -> Option<String> {
             format!("{:.0} MB/s {} later", again.bytes as f64 / again.mean_us, size(again.apart_bytes))
         };
         let rates: Vec<String> = seen.iter().map(rate).collect();
-        let after = if seen[0].after == Operation::Read { "read" } else { "written" };
+        let after = match (seen[0].after, seen[0].repeats) {
+            (Operation::Write, _) => "written".to_owned(),
+            (Operation::Read, 0) => "read".to_owned(),
+            (Operation::Read, repeats) => format!("read {} times", repeats + 1),
+        };
         format!("Reads of {} just {after}, at depth 1: {}\n", size(seen[0].bytes), rates.join(", "))
     };
-    let lines: String = profile.again.chunk_by(|a, b| a.after == b.after).map(line).collect();
+    let lines: String = profile.again.chunk_by(TierAgain::is_like).map(line).collect();
     (!lines.is_empty()).then_some(lines)
 }
 
