@@ -61,6 +61,9 @@ impl Entry {
 /// As many are taken out of the index at a time: by themselves such steps wait for memory together.
 const LEAVE_TOGETHER: usize = 32;
 
+/// So many entries, with what they are found by, stay in a processor's second cache.
+const FEW: usize = 4096;
+
 /// Room for so many entries, or as many as the shelf can hold, is taken at once: growing step by step takes
 /// as long as filling it. What is never used of it is never touched.
 const ROOM_AT_ONCE: u64 = 50_000;
@@ -124,8 +127,12 @@ impl Shelf {
     }
 
     /// Looks all of `objects` up and does nothing with it: what they are found by is then near the processor.
-    /// Lookups by themselves wait for memory together, writes that come with each of them one by one.
+    /// Lookups by themselves wait for memory together, writes that come with each of them one by one. What is
+    /// few is near anyway.
     pub fn warm(&self, objects: &[TierObject]) {
+        if self.entries.len() < FEW || objects.len() < 2 {
+            return;
+        }
         let known = objects.iter().filter(|object| self.number(object.group).is_some()).count();
         std::hint::black_box(known);
     }

@@ -158,6 +158,14 @@ impl Prompt {
         self.keys_from(first.min(prompt_blocks), block_size).chain(generated)
     }
 
+    /// The key of the full block `block` of a request, as [`Self::content_keys`] has it.
+    pub fn content_key(&self, owner: u64, block: u32, block_size: u32) -> BlockKey {
+        match block < self.full_blocks(block_size) {
+            true => self.keys_from(block, block_size).next().expect("the prompt fills it"),
+            false => self.output_key(owner, block, block_size),
+        }
+    }
+
     /// The key of block `block` when it holds output of request `owner`.
     fn output_key(&self, owner: u64, block: u32, block_size: u32) -> BlockKey {
         let private = || BlockKey::at(mix(self.whole() ^ OUTPUT, owner), block).private();

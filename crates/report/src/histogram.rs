@@ -28,6 +28,9 @@ impl Histogram {
     }
 
     fn add(&mut self, bucket: usize, count: u64) {
+        if count == 0 {
+            return;
+        }
         let (octave, place) = (bucket / PER_OCTAVE, bucket % PER_OCTAVE);
         if octave >= self.octaves.len() {
             self.octaves.resize_with(octave + 1, Vec::new);

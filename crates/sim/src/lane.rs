@@ -55,7 +55,9 @@ impl Lane {
     /// There are so many transfers from now on.
     fn divide(&mut self, transfers: u64) {
         self.transfers = transfers;
-        self.share = (self.bytes_per_ms / transfers.max(1) as f64).min(self.own_bytes_per_ms);
+        // Most of the time there is one.
+        let part = if transfers > 1 { self.bytes_per_ms / transfers as f64 } else { self.bytes_per_ms };
+        self.share = part.min(self.own_bytes_per_ms);
         self.next.set(None);
     }
 
@@ -82,13 +84,13 @@ impl Lane {
 
     /// The next run leaves, at the time of its end.
     pub(crate) fn end_next(&mut self, now: Nanos) -> Option<TransferId> {
-        self.advance(now);
         let Reverse((served, id, count)) = self.ends.pop()?;
-        self.divide(self.transfers - u64::from(count));
         self.last = served;
-        if self.ends.is_empty() {
-            self.served = 0.0;
+        match self.ends.is_empty() {
+            true => (self.at, self.served) = (now, 0.0),
+            false => self.advance(now),
         }
+        self.divide(self.transfers - u64::from(count));
         Some(id)
     }
 

@@ -48,7 +48,8 @@ mod tests {
 
     const SIZES: [u32; 6] = [1, 3, 4, 16, 24, 64];
 
-    /// Broken by: a group that goes beyond its id, its eight slots or what is asked for, or is told twice.
+    /// Broken by: a group that goes beyond its id, its eight slots or what is asked for, or is told twice; a
+    /// block that has another key by itself.
     #[test]
     fn objects_are_the_keys_of_their_groups() {
         let asked = |tokens| Prompt::from_ids(1.., tokens + 90, 50).answered_after(tokens);
@@ -58,6 +59,8 @@ mod tests {
             [1, 64, 100, 128].into_iter().flat_map(|tokens| [asked(tokens), spoken(tokens), plain(tokens)]);
         for (prompt, size) in prompts.flat_map(|prompt| SIZES.map(|size| (prompt.clone(), size))) {
             let all: Vec<_> = prompt.content_keys(5, 300, 0, size).collect();
+            let one_by_one = (0..all.len() as u32).map(|block| prompt.content_key(5, block, size));
+            assert!(one_by_one.eq(all.iter().copied()), "by {size}");
             for (first, last) in [(0, all.len()), (all.len() / 3, all.len()), (1, all.len() / 2), (2, 2)] {
                 let first = first.min(last);
                 let mut expected: Vec<TierObject> = Vec::new();

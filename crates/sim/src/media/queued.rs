@@ -61,15 +61,26 @@ enum Duplex {
 
 struct Queued {
     rates: Rates,
-    /// Transfers before their first byte, with their track: in the order in which they began, for the latency
-    /// of all is the same.
-    starting: VecDeque<(Nanos, Transfer, usize)>,
+    latency: Nanos,
+    /// Transfers before their first byte, in the order in which they began, for the latency of all is the
+    /// same.
+    starting: VecDeque<Starting>,
     /// One, or one for reads and one for writes.
     tracks: Vec<Track>,
-    /// When the next thing happens on a track.
-    next_on_tracks: Option<Nanos>,
+    /// When the next thing happens on a track, and on which.
+    next_on_tracks: Option<(Nanos, usize)>,
     /// Of no bytes.
     nothing: BinaryHeap<Reverse<(Nanos, TransferId)>>,
+}
+
+/// A run of transfers before its first byte.
+struct Starting {
+    /// When its latency is over.
+    at: Nanos,
+    id: TransferId,
+    bytes: u64,
+    count: u32,
+    track: u32,
 }
 
 impl Queued {
@@ -86,6 +97,7 @@ impl Queued {
         };
         Self {
             rates,
+            latency: rates.latency(),
             starting: VecDeque::new(),
             tracks: operations.iter().map(track).collect(),
             next_on_tracks: None,
@@ -95,36 +107,44 @@ impl Queued {
 
     /// Who is on the tracks has changed.
     fn look_ahead(&mut self) {
-        self.next_on_tracks = self.tracks.iter().filter_map(Track::next_end).min();
+        let next = |(track, it): (usize, &Track)| it.next_end().map(|at| (at, track));
+        self.next_on_tracks = self.tracks.iter().enumerate().filter_map(next).min();
     }
 
     /// Lets those in whose latency is over by `now`, before any of their successors can end.
     fn let_in(&mut self, now: Nanos) {
-        while let Some(&(at, transfer, track)) = self.starting.front() {
-            if at > now || self.next_on_tracks.is_some_and(|end| end < at) {
+        while let Some(&Starting { at, .. }) = self.starting.front() {
+            if at > now || self.next_on_tracks.is_some_and(|(end, _)| end < at) {
                 return;
             }
-            self.starting.pop_front();
-            self.tracks[track].join(transfer, at);
+            while let Some(starting) = self.starting.pop_front_if(|next| next.at == at) {
+                self.tracks[starting.track as usize].join(&starting);
+            }
             self.look_ahead();
+            if self.starting.is_empty() {
+                // Begins at its first place again: a ring that goes round is far from the processor.
+                self.starting.clear();
+            }
         }
     }
 }
 
 impl Medium for Queued {
     fn begin(&mut self, transfer: Transfer, now: Nanos) {
-        if transfer.bytes == 0 {
-            return self.nothing.push(Reverse((now, transfer.id)));
+        let Transfer { id, count, operation, bytes, .. } = transfer;
+        if bytes == 0 {
+            return self.nothing.push(Reverse((now, id)));
         }
-        let track = (transfer.operation == Operation::Write) as usize % self.tracks.len();
-        self.starting.push_back((now + self.rates.latency(), transfer, track));
+        let track = (operation == Operation::Write) as u32 % self.tracks.len() as u32;
+        self.starting.push_back(Starting { at: now + self.latency, id, bytes, count, track });
         self.let_in(now);
     }
 
     fn next(&self) -> Option<Nanos> {
         let nothing = self.nothing.peek().map(|&Reverse((at, _))| at);
-        let start = self.starting.front().map(|&(at, ..)| at);
-        [nothing, start, self.next_on_tracks].into_iter().flatten().min()
+        let start = self.starting.front().map(|starting| starting.at);
+        let on_tracks = self.next_on_tracks.map(|(at, _)| at);
+        [nothing, start, on_tracks].into_iter().flatten().min()
     }
 
     fn end(&mut self, now: Nanos, ended: &mut Vec<TransferId>) -> Option<Nanos> {
@@ -136,9 +156,8 @@ impl Medium for Queued {
             return Some(at);
         }
         self.let_in(now);
-        let at = self.next_on_tracks.filter(|&at| at <= now)?;
-        let track = self.tracks.iter_mut().find(|track| track.next_end() == Some(at))?;
-        track.end_next(at, ended);
+        let (at, track) = self.next_on_tracks.filter(|&(at, _)| at <= now)?;
+        self.tracks[track].end_next(at, ended);
         self.look_ahead();
         Some(at)
     }
@@ -148,7 +167,7 @@ impl Medium for Queued {
     }
 
     fn alone(&self, operation: Operation, bytes: u64) -> Nanos {
-        self.rates.latency() + self.rates.carried(operation, bytes)
+        self.latency + self.rates.carried(operation, bytes)
     }
 
     fn peak_bytes_per_second(&self, operation: Operation, _bytes: u64) -> f64 {
@@ -169,11 +188,11 @@ enum Track {
 }
 
 impl Track {
-    fn join(&mut self, Transfer { id, count, bytes, .. }: Transfer, now: Nanos) {
+    fn join(&mut self, &Starting { at, id, bytes, count, .. }: &Starting) {
         match self {
-            Self::Share(lane) => lane.join(id, count, bytes, now),
+            Self::Share(lane) => lane.join(id, count, bytes, at),
             Self::Fifo { gbps, free, ends } => {
-                *free = (*free).max(now) + carried(bytes, *gbps);
+                *free = (*free).max(at) + carried(bytes, *gbps);
                 ends.push_back((*free, id));
             }
         }

@@ -226,9 +226,7 @@ impl Tier {
     fn begin_writes(&mut self, ahead: Ahead, now: Nanos, sink: &mut ServeSink<'_>) {
         let Ahead { worker, mut objects, .. } = ahead;
         let mut row = self.under_way.open(worker, None, now);
-        if objects.len() > 1 {
-            self.shelf.warm(&objects);
-        }
+        self.shelf.warm(&objects);
         let mut evicted = self.spare.pop().unwrap_or_default();
         let mut dropped = 0;
         for &TierObject { group, slots } in &objects {

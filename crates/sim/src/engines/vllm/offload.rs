@@ -127,8 +127,8 @@ impl Vllm {
             let sequence = &self.sequences[slot];
             let before = sequence.computed - count;
             for block in before / block_size..sequence.computed / block_size {
-                let object = sequence.objects(block..block + 1, block_size).next();
-                completed.push(((block + 1) * block_size - before - 1, object.expect("it is one block")));
+                let pass = (block + 1) * block_size - before - 1;
+                completed.push((pass, sequence.object(block, block_size)));
             }
         }
         completed.sort_by_key(|&(pass, _)| pass);

@@ -77,6 +77,12 @@ impl Sequence {
         self.prompt.content_keys(u64::from(self.id.0), self.len, first, block_size)
     }
 
+    /// The identity of one of its full blocks.
+    pub(super) fn object(&self, block: u32, block_size: u32) -> TierObject {
+        let BlockKey { group, slot } = self.prompt.content_key(u64::from(self.id.0), block, block_size);
+        TierObject { group, slots: 1 << slot }
+    }
+
     /// The identities of its full blocks `blocks`, by group.
     pub(super) fn objects(
         &self,
