@@ -3,7 +3,8 @@
 //! Two things are known per worker and block: whether the block is in the worker's cache, and how many
 //! running requests sent there have it in their prompt. Blocks come in the groups of their keys, each group
 //! with a list of the workers that have to do with it, so one walk along a prompt answers for all workers;
-//! its cost is the prompt's groups and the holders of each, not workers times blocks.
+//! its cost is the prompt's groups and the holders of each, not workers times blocks. What tiers have that all
+//! workers share is noted once.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -14,6 +15,10 @@ const PER_GROUP: usize = BlockKey::PER_GROUP as usize;
 pub const MOST_TIERS: usize = 3;
 /// "No holder".
 const NONE: u32 = u32::MAX;
+
+/// Which blocks of a group each tier has, from the fastest.
+type Behind = [u8; MOST_TIERS];
+const NOTHING: Behind = [0; MOST_TIERS];
 
 /// How far each worker agrees with a prompt, in blocks from its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,22 +46,15 @@ struct Holder {
     next: u32,
     /// Blocks in the worker's cache.
     cached: u8,
-    /// Blocks in the tiers behind it.
-    behind: [u8; MOST_TIERS],
+    /// Blocks in the tiers behind it alone.
+    behind: Behind,
     /// Running requests per block.
     live: [u32; PER_GROUP],
 }
 
 impl Holder {
     fn is_idle(&self) -> bool {
-        self.cached == 0 && self.behind == [0; MOST_TIERS] && self.live == [0; PER_GROUP]
-    }
-
-    /// What tiers have of the neighbouring `slots`: as many as there are without a gap, and those of them
-    /// that the first tier has.
-    fn found_behind(&self, slots: u8) -> (u8, u8) {
-        let run = crate::leading(self.behind.iter().fold(0, |all, tier| all | tier), slots);
-        (run, run & self.behind[0])
+        self.cached == 0 && self.behind == NOTHING && self.live == [0; PER_GROUP]
     }
 
     fn live_mask(&self) -> u8 {
@@ -68,6 +66,8 @@ impl Holder {
 struct Group {
     key: u64,
     first: u32,
+    /// Blocks in the tiers behind all workers.
+    shared: Behind,
 }
 
 /// The index.
@@ -120,11 +120,12 @@ impl Holdings {
     /// How far each worker agrees with a prompt; `overlaps` has one entry per worker.
     pub fn overlaps(&self, keys: impl Iterator<Item = BlockKey>, overlaps: &mut [Overlap]) {
         overlaps.fill(Overlap::default());
-        for Stretch { group, slots, first_block } in stretches(keys) {
+        for stretch in stretches(keys) {
+            let Stretch { group, slots, first_block } = stretch;
             let Some(number) = self.group(group) else { return };
-            let last_block = first_block + slots.count_ones();
+            let last_block = stretch.last_block();
             let mut goes_on = false;
-            let mut next = self.groups[number as usize].first;
+            let Group { first: mut next, shared, .. } = self.groups[number as usize];
             while next != NONE {
                 let holder = &self.holders[next as usize];
                 let overlap = &mut overlaps[holder.worker as usize];
@@ -134,18 +135,16 @@ impl Holdings {
                 if overlap.live == first_block {
                     overlap.live += leading(holder.live_mask(), slots);
                 }
-                if holder.behind != [0; MOST_TIERS] {
-                    let reach = overlap.cached + overlap.host + overlap.disk;
-                    if (first_block..last_block).contains(&reach) {
-                        let from = slots.trailing_zeros() + reach - first_block;
-                        let (run, host) = holder.found_behind(slots & (0xff << from) as u8);
-                        overlap.host += host.count_ones();
-                        overlap.disk += (run & !host).count_ones();
-                        goes_on |= reach + run.count_ones() == last_block;
-                    }
-                }
+                let behind = std::array::from_fn(|tier| holder.behind[tier] | shared[tier]);
+                goes_on |= stretch.follow_behind(behind, overlap);
                 goes_on |= overlap.cached == last_block || overlap.live == last_block;
                 next = holder.next;
+            }
+            if shared != NOTHING {
+                // A holder was led past all of that before, up to where it does not go on.
+                for overlap in overlaps.iter_mut() {
+                    goes_on |= stretch.follow_behind(shared, overlap);
+                }
             }
             if !goes_on {
                 return;
@@ -183,6 +182,19 @@ impl Holdings {
             self.holders[holder as usize].behind[tier as usize] &= !slots;
             self.drop_if_idle(holder);
         }
+    }
+
+    /// Blocks entered a tier behind all workers, counted from the fastest.
+    pub fn store_shared(&mut self, tier: u8, group: u64, slots: u8) {
+        let group = self.group_for(group);
+        self.groups[group as usize].shared[tier as usize] |= slots;
+    }
+
+    /// Blocks left a tier behind all workers. What was never stored is ignored.
+    pub fn remove_shared(&mut self, tier: u8, group: u64, slots: u8) {
+        let Some(number) = self.group(group) else { return };
+        self.groups[number as usize].shared[tier as usize] &= !slots;
+        self.drop_group_if_idle(number);
     }
 
     /// A request with these prompt blocks runs on `worker` from now on.
@@ -233,7 +245,7 @@ impl Holdings {
             return found;
         }
         let next = self.groups[group as usize].first;
-        let (behind, live) = ([0; MOST_TIERS], [0; PER_GROUP]);
+        let (behind, live) = (NOTHING, [0; PER_GROUP]);
         let holder = Holder { worker: worker.0, group, next, cached: 0, behind, live };
         let number = place(&mut self.holders, &mut self.vacant_holders, holder);
         self.groups[group as usize].first = number;
@@ -249,7 +261,7 @@ impl Holdings {
         };
         let number = vacant_groups.last().copied().unwrap_or(groups.len() as u32);
         vacant.insert(number);
-        place(groups, vacant_groups, Group { key, first: NONE })
+        place(groups, vacant_groups, Group { key, first: NONE, shared: NOTHING })
     }
 
     /// Takes a holder with nothing left out of its group, and the group out of the index with its last one.
@@ -269,12 +281,17 @@ impl Holdings {
             self.holders[before as usize].next = next;
         }
         self.vacant_holders.push(number);
-        let Group { key, first } = self.groups[group as usize];
-        if first == NONE {
-            if let Ok(entry) = self.index.find_entry(key, |&found| found == group) {
+        self.drop_group_if_idle(group);
+    }
+
+    /// Takes a group that nobody has anything of out of the index.
+    fn drop_group_if_idle(&mut self, number: u32) {
+        let Group { key, first, shared } = self.groups[number as usize];
+        if first == NONE && shared == NOTHING {
+            if let Ok(entry) = self.index.find_entry(key, |&found| found == number) {
                 entry.remove();
             }
-            self.vacant_groups.push(group);
+            self.vacant_groups.push(number);
         }
     }
 }
@@ -298,6 +315,28 @@ struct Stretch {
     group: u64,
     slots: u8,
     first_block: u32,
+}
+
+impl Stretch {
+    fn last_block(&self) -> u32 {
+        self.first_block + self.slots.count_ones()
+    }
+
+    /// Goes on where the worker of `overlap` was led so far, as long as tiers have what comes without a gap.
+    /// Whether that led to the end.
+    fn follow_behind(&self, behind: Behind, overlap: &mut Overlap) -> bool {
+        let reach = overlap.cached + overlap.host + overlap.disk;
+        if behind == NOTHING || !(self.first_block..self.last_block()).contains(&reach) {
+            return false;
+        }
+        let from = self.slots.trailing_zeros() + reach - self.first_block;
+        let wanted = self.slots & (0xff << from) as u8;
+        let run = crate::leading(behind.iter().fold(0, |all, tier| all | tier), wanted);
+        let host = run & behind[0];
+        overlap.host += host.count_ones();
+        overlap.disk += (run & !host).count_ones();
+        reach + run.count_ones() == self.last_block()
+    }
 }
 
 fn stretches(keys: impl Iterator<Item = BlockKey>) -> impl Iterator<Item = Stretch> {
@@ -364,7 +403,7 @@ mod tests {
             (0u8..3, 0u8..3, 1u8..12)
                 .prop_map(|(worker, family, length)| Step::Store(worker, family, length)),
             (0u8..3, 0u8..40).prop_map(|(worker, which)| Step::Remove(worker, which)),
-            (0u8..3, 0u8..3, 0u8..3, 0u8..12)
+            (0u8..=ALL, 0u8..3, 0u8..3, 0u8..12)
                 .prop_map(|(worker, tier, family, block)| Step::StoreBehind(worker, tier, family, block)),
             any::<u8>().prop_map(Step::RemoveBehind),
             (0u8..3, 0u8..3, 1u8..12)
@@ -376,13 +415,15 @@ mod tests {
 
     type Running = Vec<(u8, Vec<BlockKey>, Claim)>;
     /// Worker, tier and block.
-    type Behind = Vec<(u8, u8, BlockKey)>;
+    type HeldBehind = Vec<(u8, u8, BlockKey)>;
+    /// Stands for all three workers.
+    const ALL: u8 = 3;
 
     /// The same answers from lists of keys.
     fn check(
         holdings: &Holdings,
         cached: &[Vec<BlockKey>],
-        behind: &Behind,
+        behind: &HeldBehind,
         running: &Running,
     ) -> Result<(), TestCaseError> {
         let mut overlaps = [Overlap::default(); 3];
@@ -395,7 +436,7 @@ mod tests {
                 let in_cache = in_cache.count();
                 let (mut host, mut disk) = (0, 0);
                 for key in keys(family, 5, 12).skip(in_cache) {
-                    let has = |tier: u8| behind.contains(&(worker, tier, key));
+                    let has = |tier| [worker, ALL].iter().any(|&who| behind.contains(&(who, tier, key)));
                     match (has(0), has(1) || has(2)) {
                         (true, _) => host += 1,
                         (false, true) => disk += 1,
@@ -418,7 +459,7 @@ mod tests {
         fn agrees_with_lists_of_keys(steps in proptest::collection::vec(step(), 0..80)) {
             let mut holdings = Holdings::of(3);
             let mut cached: Vec<Vec<BlockKey>> = vec![Vec::new(); 3];
-            let mut behind = Behind::new();
+            let mut behind = HeldBehind::new();
             let mut running: Running = Vec::new();
             for step in steps {
                 match step {
@@ -435,14 +476,24 @@ mod tests {
                     Step::StoreBehind(worker, tier, family, block) => {
                         // Up to four neighbours, as they are written.
                         for key in keys(family, 5, 12).skip(block.into()).take(4) {
-                            holdings.store_behind(WorkerId(worker.into()), tier, key.group, 1 << key.slot);
+                            match worker {
+                                ALL => holdings.store_shared(tier, key.group, 1 << key.slot),
+                                _ => holdings.store_behind(
+                                    WorkerId(worker.into()), tier, key.group, 1 << key.slot,
+                                ),
+                            }
                             behind.push((worker, tier, key));
                         }
                     }
                     Step::RemoveBehind(which) => if !behind.is_empty() {
                         let gone = behind[which as usize % behind.len()];
                         let (worker, tier, key) = gone;
-                        holdings.remove_behind(WorkerId(worker.into()), tier, key.group, 1 << key.slot);
+                        match worker {
+                            ALL => holdings.remove_shared(tier, key.group, 1 << key.slot),
+                            _ => holdings.remove_behind(
+                                WorkerId(worker.into()), tier, key.group, 1 << key.slot,
+                            ),
+                        }
                         behind.retain(|&other| other != gone);
                     },
                     Step::Claim(worker, family, length) => {
@@ -463,8 +514,10 @@ mod tests {
             for (_, _, claim) in running {
                 holdings.release(claim);
             }
-            let left = holdings.holders.len() - holdings.vacant_holders.len();
-            prop_assert!(left <= cached.iter().map(Vec::len).sum::<usize>() + behind.len());
+            let held = cached.iter().map(Vec::len).sum::<usize>() + behind.len();
+            prop_assert!(holdings.holders.len() - holdings.vacant_holders.len() <= held);
+            let groups = holdings.groups.len() - holdings.vacant_groups.len();
+            prop_assert!(groups <= held && groups == holdings.index.len());
         }
     }
 }

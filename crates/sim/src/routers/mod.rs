@@ -66,8 +66,9 @@ pub trait Router {
     /// A worker takes no more requests, never again; those it has will still end.
     fn left(&mut self, worker: WorkerId);
 
-    /// A tier behind the cache of a worker changed; tiers are counted from the fastest.
-    fn tier_changed(&mut self, _worker: WorkerId, _tier: u8, _change: Change) {}
+    /// A tier behind the cache of a worker changed, or one behind those of all; tiers are counted from the
+    /// fastest.
+    fn tier_changed(&mut self, _worker: Option<WorkerId>, _tier: u8, _change: Change) {}
 
     /// Lets a waiting request go, if one may.
     fn release(&mut self, _now: Nanos) -> Option<Placement> {

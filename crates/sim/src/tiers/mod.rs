@@ -140,22 +140,20 @@ impl Pool {
         self.workers.iter().flatten().for_each(|tier| tier.borrow_mut().shelf.log().keep());
     }
 
-    /// Moves out what changed: for each tier of a worker, and for each worker of a shared tier.
-    pub(crate) fn take_changes(&self, mut tell: impl FnMut(WorkerId, u8, Change)) {
+    /// Moves out what changed: whose tier, which, and what; a shared one is nobody's.
+    pub(crate) fn take_changes(&self, mut tell: impl FnMut(Option<WorkerId>, u8, Change)) {
         let mut changes = Vec::new();
         let own = |stack: &[TierRef]| stack.len() - self.shared;
         for (worker, stack) in (0..).map(WorkerId).zip(&self.workers) {
             for (number, tier) in (0..).zip(&stack[..own(stack)]) {
                 tier.borrow_mut().shelf.log().take(&mut changes);
-                changes.drain(..).for_each(|change| tell(worker, number, change));
+                changes.drain(..).for_each(|change| tell(Some(worker), number, change));
             }
         }
         let first = self.workers.first().map_or(0, |stack| own(stack)) as u8;
         for (number, tier) in (first..).zip(self.shared()) {
             tier.borrow_mut().shelf.log().take(&mut changes);
-            for change in changes.drain(..) {
-                (0..self.workers.len() as u32).for_each(|worker| tell(WorkerId(worker), number, change));
-            }
+            changes.drain(..).for_each(|change| tell(None, number, change));
         }
     }
 

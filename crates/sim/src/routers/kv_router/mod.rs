@@ -301,10 +301,13 @@ impl Router for KvRouter {
         self.busy_above = self.busy_limit.filter(|_| self.members.len() > 1);
     }
 
-    fn tier_changed(&mut self, worker: WorkerId, tier: u8, change: Change) {
-        match change.kind {
-            ChangeKind::Stored => self.holdings.store_behind(worker, tier, change.group, change.slots),
-            ChangeKind::Removed => self.holdings.remove_behind(worker, tier, change.group, change.slots),
+    fn tier_changed(&mut self, worker: Option<WorkerId>, tier: u8, change: Change) {
+        let Change { group, slots, kind } = change;
+        match (kind, worker) {
+            (ChangeKind::Stored, Some(worker)) => self.holdings.store_behind(worker, tier, group, slots),
+            (ChangeKind::Stored, None) => self.holdings.store_shared(tier, group, slots),
+            (ChangeKind::Removed, Some(worker)) => self.holdings.remove_behind(worker, tier, group, slots),
+            (ChangeKind::Removed, None) => self.holdings.remove_shared(tier, group, slots),
         }
     }
 
