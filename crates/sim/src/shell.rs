@@ -368,6 +368,11 @@ impl<S: Scheduler> Engine for S {
         self.meet_tiers();
     }
 
+    fn may_ask_tiers(&self) -> bool {
+        let is_loading = |tiers: &Stack| tiers.is_loading();
+        self.requests().waiting > 0 || self.shell().tiers.as_deref().is_some_and(is_loading)
+    }
+
     fn settle_tiers(&mut self, now: Nanos, sink: &mut ServeSink<'_>) {
         let idle = self.is_idle();
         let Shell { tiers: Some(tiers), boundary, .. } = self.shell_mut() else { return };

@@ -168,6 +168,11 @@ pub trait Engine {
         unreachable!("who cannot have tiers was refused");
     }
 
+    /// Whether its next pass may ask its tiers for something, as far as is known now.
+    fn may_ask_tiers(&self) -> bool {
+        false
+    }
+
     /// Everything that happens in its own tiers up to `now` has happened, and it knows what came from shared
     /// ones. Its passes have been brought up to `now` before.
     fn settle_tiers(&mut self, _now: Nanos, _sink: &mut ServeSink<'_>) {}

@@ -67,9 +67,10 @@ impl Tiered {
 }
 
 impl World<'_, '_> {
-    /// Everything happens in shared tiers that happens up to now, when every worker has got there.
+    /// Everything happens in shared tiers that happens up to now, when every worker has got there. Where nobody
+    /// asks and nothing comes that somebody waits for, that can be done later just as well.
     pub(super) fn settle_shared_tiers(&mut self) -> Result<()> {
-        if !self.tiers.are_shared() {
+        if !self.tiers.are_shared() || !self.are_tiers_asked() {
             return Ok(());
         }
         let workers = self.tiers.workers();
@@ -81,10 +82,24 @@ impl World<'_, '_> {
             tier.borrow_mut().advance(self.now, self.sink);
         }
         for worker in (0..workers).map(WorkerId) {
-            self.workers[worker.index()].settle_tiers(self.now, self.sink);
-            self.touched.push(worker);
+            let engine = &mut self.workers[worker.index()];
+            engine.settle_tiers(self.now, self.sink);
+            // To others nothing has happened: they go on as they planned.
+            if engine.may_ask_tiers() {
+                self.touched.push(worker);
+            }
         }
         Ok(())
+    }
+
+    /// Whether somebody may look into shared tiers now, or something may have come from them.
+    fn are_tiers_asked(&mut self) -> bool {
+        let may_ask = |worker: &WorkerId| self.workers[worker.index()].may_ask_tiers();
+        self.tiers.next(self.now) == Some(self.now)
+            || self.touched.iter().any(may_ask)
+            || !self.queued.is_empty()
+            || self.handoffs.is_some()
+            || self.arrivals.next_at(self.now) == Some(self.now)
     }
 
     /// Shows the router what the tiers behind every worker hold now; working workers have been brought up to
