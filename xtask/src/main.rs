@@ -188,7 +188,8 @@ mod tests {
         assert!(COMMANDS.iter().all(|c| text.contains(&format!("  {:<10}{}", c.name, c.about))), "{text}");
         assert!(
             text.ends_with(
-                "benches: calls, kv, mrc, online, replay, residual, router, serve, store, suite, sweep, trace"
+                "benches: calls, kv, mrc, online, replay, residual, router, serve, store, suite, sweep, \
+                 tiers, trace"
             ),
             "{text}"
         );

@@ -3,8 +3,8 @@
 //! Two things are known per worker and block: whether the block is in the worker's cache, and how many
 //! running requests sent there have it in their prompt. Blocks come in the groups of their keys, each group
 //! with a list of the workers that have to do with it, so one walk along a prompt answers for all workers;
-//! its cost is the prompt's groups and the holders of each, not workers times blocks. What tiers have that all
-//! workers share is noted once.
+//! its cost is the prompt's groups and the holders of each, not workers times blocks. What is in tiers that
+//! all workers share is noted once.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;

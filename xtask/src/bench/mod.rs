@@ -22,6 +22,7 @@ mod store;
 mod suite;
 mod sweep;
 mod table;
+mod tiers;
 mod trace;
 
 use crate::Failure;
@@ -54,6 +55,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "store", measure: store::measure },
     Bench { name: "suite", measure: suite::measure },
     Bench { name: "sweep", measure: sweep::measure },
+    Bench { name: "tiers", measure: |options| cases::measure(&tiers::SUITE, options) },
     Bench { name: "trace", measure: requests::measure },
 ];
 

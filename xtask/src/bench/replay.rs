@@ -103,9 +103,13 @@ fn disaggregated(trace: &str, engine: &str) -> Vec<String> {
     all.map(str::to_owned).collect()
 }
 
-/// The trace's hash ids stand for 512 tokens each; the engine's blocks hold 64.
+/// The engine's blocks hold 64 tokens.
 fn replay(trace: &str, workers: &str) -> Vec<String> {
-    let engine = r#"{"block_size":64}"#;
+    on_vllm(trace, workers, r#"{"block_size":64}"#)
+}
+
+/// The trace's hash ids stand for 512 tokens each.
+pub(super) fn on_vllm(trace: &str, workers: &str, engine: &str) -> Vec<String> {
     let args = [trace, "--num-workers", workers, "--trace-block-size", "512", "--extra-engine-args", engine];
     args.map(str::to_owned).to_vec()
 }

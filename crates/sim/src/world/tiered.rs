@@ -67,8 +67,8 @@ impl Tiered {
 }
 
 impl World<'_, '_> {
-    /// Everything happens in shared tiers that happens up to now, when every worker has got there. Where nobody
-    /// asks and nothing comes that somebody waits for, that can be done later just as well.
+    /// Everything happens in shared tiers that happens up to now, when every worker has got there. Where
+    /// nobody asks and nothing comes that somebody waits for, that can be done later just as well.
     pub(super) fn settle_shared_tiers(&mut self) -> Result<()> {
         if !self.tiers.are_shared() || !self.are_tiers_asked() {
             return Ok(());
