@@ -89,8 +89,8 @@ pub(super) fn measure(options: &Options) -> Result<Page, String> {
          For each load `wavetank profile tier memory|DIR {PROFILE}`, then `wavetank bench {COMMON} \
          --num-users N` with `--simulate cpu=memory.toml --simulate disk=disk.toml` and {} times without, \
          and `wavetank bench residual`. Loads (the first is 1,500 requests of the Mooncake conversation \
-         trace, prompts scaled by 0.01 and answers by 0.02):\n\n{loads}\n```yaml\n{RAG_CONFIG}```\n\nA row is within when bytes and \
-         hits are off by 1 % at most, means by 15 and P95 by 25.\n",
+         trace, prompts scaled by 0.01 and answers by 0.02):\n\n{loads}\n```yaml\n{RAG_CONFIG}```\n\n\
+         A row is within when bytes and hits are off by 1 % at most, means by 15 and P95 by 25.\n",
         store::file_system(Path::new(&place))?,
         options.reps,
     );
